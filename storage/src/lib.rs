@@ -1,0 +1,14 @@
+//! Where HQueue's messages are.
+//!
+//! [`store`] is the seam: what a broker asks of a store, and what a store promises. [`log`] keeps messages in segment files with
+//! a group commit, [`memory`] in memory for tests. [`disk`] is the file system as the log sees it, [`expiry`] the time by which messages
+//! expire, [`journal`] a small synced list of records for metadata. [`conformance`] says as tests what every store must do.
+
+pub mod clock;
+pub mod conformance;
+pub mod disk;
+pub mod expiry;
+pub mod journal;
+pub mod log;
+pub mod memory;
+pub mod store;
