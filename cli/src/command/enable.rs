@@ -1,0 +1,20 @@
+//! `hqueue enable`
+
+use clap::Args;
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+/// Take puts to a queue and push its messages again.
+#[derive(Args, Debug)]
+pub(crate) struct Enable {
+    queue: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Enable {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        Ok(self.connection.open().await?.admin().enable_queue(&self.queue).await?)
+    }
+}
