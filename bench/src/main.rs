@@ -1,0 +1,131 @@
+//! `hqueue-bench`: see the library.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use hqueue_bench::failure::{Doing, Failure, Outcome};
+use hqueue_bench::report::{Machine, Report, print};
+use hqueue_bench::scenarios::{self, Bench, Scenario};
+use hqueue_bench::sides::Places;
+use hqueue_bench::{echo, floor};
+
+#[derive(Debug, Parser)]
+#[command(version, about = "Measures HQueue against the floor of the machine")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measures; without names, everything
+    Run(RunOptions),
+    /// Runs the floor: receives, writes, syncs, pushes, and nothing else
+    Floor(floor::FloorOptions),
+    /// Runs the other end of a bare loopback call
+    Echo {
+        /// Where to serve
+        #[arg(long)]
+        listen: SocketAddr,
+    },
+}
+
+#[derive(Args, Debug)]
+struct RunOptions {
+    /// What to measure
+    scenarios: Vec<Scenario>,
+    /// Rounds; in each, every side runs once
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long producers put in one measurement
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// How long `idle-1000` watches, in seconds
+    #[arg(long, default_value_t = 20)]
+    idle_seconds: u64,
+    /// GiB that `restart` and `backlog` store
+    #[arg(long, default_value_t = 5.0)]
+    store_gib: f64,
+    /// Ports of the receiver, each an endpoint of HQueue's subscriber
+    #[arg(long, default_value_t = 1)]
+    endpoints: usize,
+    /// Queues over which the throughput scenarios spread, each with 8 partitions
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    queues: u16,
+    /// Of how many partitions each subscription of `idle-1000` is
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    idle_partitions: u16,
+    /// Where the data of all sides goes: on the disk that is measured. A new folder is made in it and removed at the end
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// The `hqueue` binary; default: beside this program
+    #[arg(long)]
+    hqueue: Option<PathBuf>,
+    /// Another build of `hqueue`, which takes part in the rounds of throughput and latency
+    #[arg(long)]
+    other: Option<PathBuf>,
+    /// Writes everything as JSON to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(options) => run(options).await,
+        Command::Floor(options) => floor::run(options).await,
+        Command::Echo { listen } => echo::run(listen).await,
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure @ Failure::Usage(_)) => fail(&failure, 2),
+        Err(failure) => fail(&failure, 1),
+    }
+}
+
+fn fail(failure: &Failure, code: u8) -> ExitCode {
+    eprintln!("{failure}");
+    ExitCode::from(code)
+}
+
+async fn run(options: RunOptions) -> Outcome<()> {
+    let bench_program = std::env::current_exe().doing(|| "looking for this program".to_owned())?;
+    let hqueue = options.hqueue.unwrap_or_else(|| bench_program.with_file_name("hqueue"));
+    if !hqueue.exists() {
+        return Err(Failure::Usage(format!("{} is not there: build it, or say --hqueue", hqueue.display())));
+    }
+    let dir = options.dir.canonicalize().doing(|| format!("looking for {}", options.dir.display()))?;
+    let data = tempfile::Builder::new().prefix("hqueue-bench-").tempdir_in(&dir);
+    let data = data.doing(|| format!("making a folder in {}", dir.display()))?;
+    let places = Places { hqueue, other: options.other, bench: bench_program, data: data.path().to_owned() };
+    let bench = Bench {
+        rounds: options.rounds,
+        time: Duration::from_secs(options.seconds),
+        warm_up: Duration::from_millis(500),
+        endpoints: options.endpoints.max(1),
+        queues: options.queues,
+        idle_partitions: options.idle_partitions,
+        store_bytes: (options.store_gib * f64::from(1 << 30)) as u64,
+        idle: Duration::from_secs(options.idle_seconds),
+        places,
+    };
+    let wanted = if options.scenarios.is_empty() { Scenario::value_variants().to_vec() } else { options.scenarios };
+    let mut report = Report { machine: Machine::look(&bench.places), scenarios: Vec::new() };
+    for scenario in wanted {
+        report.scenarios.extend(scenarios::run(scenario, &bench).await?);
+        if let Some(path) = &options.json {
+            write_json(path, &report)?;
+        }
+    }
+    println!("{}", print(&report));
+    Ok(())
+}
+
+/// After each scenario, so that a long run that is broken off leaves what it has.
+fn write_json(path: &Path, report: &Report) -> Outcome<()> {
+    let json = serde_json::to_vec_pretty(report).map_err(std::io::Error::from);
+    json.and_then(|json| std::fs::write(path, json)).doing(|| format!("writing {}", path.display()))
+}

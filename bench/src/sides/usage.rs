@@ -1,0 +1,110 @@
+//! What a process has used of the machine, from `/proc`.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::failure::{Doing, Failure, Outcome};
+
+/// Since the process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// In user and in kernel mode, all threads. Resolution 10 ms.
+    pub cpu: Duration,
+    /// How often a thread gave up a core because it had nothing to do, in all threads that live now: each is a wake-up.
+    pub sleeps: u64,
+    /// In memory now, without files that are only cached.
+    pub resident_bytes: u64,
+    /// Read from the disk, and written to it or to be written to it.
+    pub disk_read_bytes: u64,
+    pub disk_written_bytes: u64,
+}
+
+impl Usage {
+    pub fn of(pid: u32) -> Outcome<Self> {
+        let folder = Path::new("/proc").join(pid.to_string());
+        let read = |name: &str| fs::read_to_string(folder.join(name)).doing(|| format!("reading {name} of process {pid}"));
+        let bad = |name: &str| Failure::Side(format!("{name} of process {pid} has another form"));
+        let io = read("io")?;
+        let status = read("status")?;
+        Ok(Self {
+            cpu: cpu(&read("stat")?).ok_or_else(|| bad("stat"))?,
+            sleeps: sleeps(&folder)?,
+            resident_bytes: field(&status, "VmRSS:").ok_or_else(|| bad("status"))? * 1024,
+            disk_read_bytes: field(&io, "read_bytes:").ok_or_else(|| bad("io"))?,
+            disk_written_bytes: field(&io, "write_bytes:").ok_or_else(|| bad("io"))?,
+        })
+    }
+
+    /// What was used since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            cpu: self.cpu.saturating_sub(before.cpu),
+            sleeps: self.sleeps.saturating_sub(before.sleeps),
+            resident_bytes: self.resident_bytes,
+            disk_read_bytes: self.disk_read_bytes.saturating_sub(before.disk_read_bytes),
+            disk_written_bytes: self.disk_written_bytes.saturating_sub(before.disk_written_bytes),
+        }
+    }
+}
+
+/// How long all cores together were busy since the machine began, with anything.
+pub fn machine_busy() -> Outcome<Duration> {
+    let stat = fs::read_to_string("/proc/stat").doing(|| "reading /proc/stat".to_owned())?;
+    let bad = || Failure::Side("/proc/stat has another form".to_owned());
+    let line = stat.lines().next().ok_or_else(bad)?;
+    let numbers: Vec<u64> = line.split_ascii_whitespace().skip(1).map_while(|number| number.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal
+    let [user, nice, system, _, _, irq, softirq, steal] = *numbers.first_chunk().ok_or_else(bad)?;
+    ticks(user + nice + system + irq + softirq + steal).ok_or_else(bad)
+}
+
+fn ticks(count: u64) -> Option<Duration> {
+    let a_second = rustix::param::clock_ticks_per_second();
+    Some(Duration::from_millis(count.checked_mul(1000)?.checked_div(a_second)?))
+}
+
+/// Fields 14 and 15 of `stat`, behind the program's name in brackets, which may hold spaces.
+fn cpu(stat: &str) -> Option<Duration> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let mut fields = behind_name.split_ascii_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let kernel: u64 = fields.next()?.parse().ok()?;
+    ticks(user + kernel)
+}
+
+fn sleeps(folder: &Path) -> Outcome<u64> {
+    let tasks = folder.join("task");
+    let mut sleeps = 0;
+    for thread in fs::read_dir(&tasks).doing(|| format!("listing {}", tasks.display()))? {
+        let thread = thread.doing(|| format!("listing {}", tasks.display()))?;
+        // A thread may end between the two.
+        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        sleeps += field(&status, "voluntary_ctxt_switches:").unwrap_or(0);
+    }
+    Ok(sleeps)
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_can_be_read() {
+        let usage = Usage::of(std::process::id()).unwrap();
+        assert!(usage.resident_bytes > 100_000, "{usage:?}");
+    }
+
+    #[test]
+    fn a_name_with_brackets_does_not_confuse() {
+        let stat = "42 (a) b) S 1 42 42 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 100 1 1";
+        let tick = 1000 / rustix::param::clock_ticks_per_second();
+        assert_eq!(cpu(stat), Some(Duration::from_millis(300 * tick)));
+    }
+}
