@@ -94,13 +94,14 @@ fn fail(failure: &Failure, code: u8) -> ExitCode {
 async fn run(options: RunOptions) -> Outcome<()> {
     let bench_program = std::env::current_exe().doing(|| "looking for this program".to_owned())?;
     let hqueue = options.hqueue.unwrap_or_else(|| bench_program.with_file_name("hqueue"));
-    if !hqueue.exists() {
-        return Err(Failure::Usage(format!("{} is not there: build it, or say --hqueue", hqueue.display())));
-    }
+    let absolute = |path: PathBuf| {
+        path.canonicalize().map_err(|error| Failure::Usage(format!("{}: {error}: build it, or say where it is", path.display())))
+    };
+    let (hqueue, other) = (absolute(hqueue)?, options.other.map(absolute).transpose()?);
     let dir = options.dir.canonicalize().doing(|| format!("looking for {}", options.dir.display()))?;
     let data = tempfile::Builder::new().prefix("hqueue-bench-").tempdir_in(&dir);
     let data = data.doing(|| format!("making a folder in {}", dir.display()))?;
-    let places = Places { hqueue, other: options.other, bench: bench_program, data: data.path().to_owned() };
+    let places = Places { hqueue, other, bench: bench_program, data: data.path().to_owned() };
     let bench = Bench {
         rounds: options.rounds,
         time: Duration::from_secs(options.seconds),

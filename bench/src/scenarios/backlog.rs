@@ -40,18 +40,18 @@ async fn measure(bench: &Bench) -> Outcome<Figures> {
     receiver.behave(Behaviour::Hold);
     let setup =
         Setup { durability: Durability::Async, queues: 1, partitions: PARTITIONS, receivers: receiver.addresses().to_vec() };
-    let running = Side::HQueue.start(&bench.places, &setup).await?;
+    let mut running = Side::HQueue.start(&bench.places, &setup).await?;
     let empty = running.process.usage()?.resident_bytes;
     let a_put = (SHAPE.messages * SHAPE.value_bytes) as u64;
     let mut producers = Producers::connect(running.address, &dialect, &load, clock).await?;
     let until = Until::Puts(bench.store_bytes / a_put / u64::from(load.producers) + 1);
 
     let began = Instant::now();
-    let (puts, while_filling) = with_peak(&running.process, producers.run(until)).await?;
+    let (puts, while_filling) = with_peak(&mut running.process, producers.run(until)).await?;
     let fill = began.elapsed();
     receiver.behave(Behaviour::Take);
     let began = Instant::now();
-    let ((), while_draining) = with_peak(&running.process, receiver.wait_taken(puts.messages, PATIENCE)).await?;
+    let ((), while_draining) = with_peak(&mut running.process, receiver.wait_taken(puts.messages, PATIENCE)).await?;
     let drain = began.elapsed();
     let used = running.process.usage()?;
     let rate = |time: Duration| puts.bytes as f64 / time.as_secs_f64() / 1e6;
@@ -66,7 +66,7 @@ async fn measure(bench: &Bench) -> Outcome<Figures> {
 }
 
 /// Runs `work`; the most resident bytes of the process meanwhile.
-async fn with_peak<T>(process: &Process, work: impl Future<Output = Outcome<T>>) -> Outcome<(T, u64)> {
+async fn with_peak<T>(process: &mut Process, work: impl Future<Output = Outcome<T>>) -> Outcome<(T, u64)> {
     let mut peak = 0;
     let mut work = std::pin::pin!(work);
     loop {

@@ -19,7 +19,7 @@ struct Busy {
 }
 
 impl Busy {
-    fn now(running: &Running) -> Outcome<Self> {
+    fn now(running: &mut Running) -> Outcome<Self> {
         Ok(Self { side: running.process.usage()?, driver: Usage::of(std::process::id())?, machine: machine_busy()? })
     }
 
@@ -52,13 +52,13 @@ pub(super) async fn measure(side: Side, bench: &Bench, load: &Load, durability: 
     receiver.wait_taken(warm.messages, PATIENCE).await?;
     drop(receiver.ages());
 
-    let (began, before) = (clock.now_ns(), Busy::now(&running)?);
+    let (began, before) = (clock.now_ns(), Busy::now(&mut running)?);
     let mut puts = producers.run(Until::Time(Instant::now() + bench.time)).await?;
     let acknowledged = clock.now_ns();
     let drained = receiver.wait_taken(warm.messages + puts.messages, PATIENCE).await;
     running.process.check()?;
     drained?;
-    let used = Busy::now(&running)?.since(before);
+    let used = Busy::now(&mut running)?.since(before);
     let ended = receiver.answered_ns();
 
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;

@@ -51,7 +51,8 @@ impl Process {
     }
 
     /// What it has used of the machine so far.
-    pub fn usage(&self) -> Outcome<Usage> {
+    pub fn usage(&mut self) -> Outcome<Usage> {
+        self.check()?;
         Usage::of(self.id())
     }
 
