@@ -1,8 +1,7 @@
 //! Seeded random damage: never a panic, never a read outside, never memory for what is not there.
 //!
 //! `HQUEUE_FUZZ_ITERATIONS` and `HQUEUE_FUZZ_SEED` make the long form. A program of its own, since it watches the process's memory.
-// Helpers of tests stand outside of test functions, where clippy.toml does not allow it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by them")]
 
 #[path = "wire/support.rs"]
 mod support;

@@ -73,6 +73,7 @@ fn written_full(path: &Path, size: u64) -> io::Result<File> {
 
 fn sync_now_and_then(file: &File, dirty: &AtomicBool) {
     loop {
+        // A period and no wait: what is acknowledged when written is synced so often.
         std::thread::sleep(SYNC_PERIOD);
         if dirty.swap(false, Ordering::Relaxed)
             && let Err(error) = file.sync_data()

@@ -180,6 +180,7 @@ struct SubscriptionFigures {
     in_flight: Level<SubscriptionLabels>,
     delivered: Count<SubscriptionLabels>,
     expired: Count<SubscriptionLabels>,
+    damaged: Count<SubscriptionLabels>,
     calls: Count<ResultLabels>,
     call_time: Count<SubscriptionLabels>,
     last_error: Seconds<SubscriptionLabels>,
@@ -193,6 +194,7 @@ impl SubscriptionFigures {
             in_flight: Family::default(),
             delivered: Family::default(),
             expired: Family::default(),
+            damaged: Family::default(),
             calls: Family::default(),
             call_time: Family::default(),
             last_error: Family::default(),
@@ -202,6 +204,8 @@ impl SubscriptionFigures {
         registry.register("in_flight_messages", "Messages in calls under way", figures.in_flight.clone());
         registry.register("delivered_messages", "Messages that the subscriber consumed", figures.delivered.clone());
         registry.register("expired_unread_messages", "Messages that expired before they were consumed", figures.expired.clone());
+        let help = "Messages that could not be delivered since their bytes are damaged";
+        registry.register("damaged_unread_messages", help, figures.damaged.clone());
         registry.register("calls", "Calls to the subscriber by result", figures.calls.clone());
         registry.register("call_microseconds", "Time that answered calls took", figures.call_time.clone());
         let help = "When a call failed last, in seconds since 1970 UTC; 0: never";
@@ -226,6 +230,7 @@ impl SubscriptionFigures {
             self.in_flight.get_or_create(&labels).set(status.in_flight.unwrap_or_default());
             self.delivered.get_or_create(&labels).inc_by(counters.delivered.load(Ordering::Relaxed));
             self.expired.get_or_create(&labels).inc_by(counters.expired.load(Ordering::Relaxed));
+            self.damaged.get_or_create(&labels).inc_by(counters.damaged.load(Ordering::Relaxed));
             self.call_time.get_or_create(&labels).inc_by(counters.call_micros.load(Ordering::Relaxed));
             let failed = counters.failed.load(Ordering::Relaxed);
             let consumed = counters.consumed.load(Ordering::Relaxed);

@@ -119,6 +119,7 @@ pub fn wait(child: &mut Child) -> ExitStatus {
             return status;
         }
         assert!(Instant::now() < deadline, "it did not end within {PATIENCE:?}");
+        // The step of a look with a deadline: a child's end cannot be waited for with one.
         std::thread::sleep(Duration::from_millis(10));
     }
 }
