@@ -12,6 +12,7 @@ pub mod echo;
 pub mod failure;
 pub mod floor;
 pub mod messages;
+pub mod peers;
 pub mod report;
 pub mod scenarios;
 pub mod setting;

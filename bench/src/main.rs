@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hqueue_bench::failure::{Doing, Failure, Outcome};
-use hqueue_bench::report::{Machine, Report, print};
+use hqueue_bench::peers::Peer;
+use hqueue_bench::report::{Machine, Report, print, write_page};
 use hqueue_bench::scenarios::{self, Bench, Scenario};
 use hqueue_bench::sides::Places;
 use hqueue_bench::{echo, floor};
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Parser)]
 #[command(version, about = "Measures HQueue against the floor of the machine")]
@@ -23,6 +25,15 @@ struct Cli {
 enum Command {
     /// Measures; without names, everything
     Run(RunOptions),
+    /// Makes a page with tables and pictures from what `run --json` has written
+    Report {
+        /// JSON files; of a scenario in several, all are shown
+        #[arg(required = true)]
+        json: Vec<PathBuf>,
+        /// The page; its pictures go into a folder beside it
+        #[arg(long, default_value = "docs/benchmarks.md")]
+        page: PathBuf,
+    },
     /// Runs the floor: receives, writes, syncs, pushes, and nothing else
     Floor(floor::FloorOptions),
     /// Runs the other end of a bare loopback call
@@ -32,6 +43,8 @@ enum Command {
         listen: SocketAddr,
     },
 }
+
+const SHORT_PUTS: u64 = 200;
 
 #[derive(Args, Debug)]
 struct RunOptions {
@@ -43,6 +56,9 @@ struct RunOptions {
     /// How long producers put in one measurement
     #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// How long each side is warmed up before a measurement, in milliseconds
+    #[arg(long, default_value_t = 2000)]
+    warm_up_ms: u64,
     /// How long `idle-1000` watches, in seconds
     #[arg(long, default_value_t = 20)]
     idle_seconds: u64,
@@ -67,6 +83,21 @@ struct RunOptions {
     /// Another build of `hqueue`, which takes part in the rounds of throughput and latency
     #[arg(long)]
     other: Option<PathBuf>,
+    /// Peers that take part, with commas between them
+    #[arg(long, value_delimiter = ',')]
+    peers: Vec<Peer>,
+    /// Where `bench/peers/install` has installed them
+    #[arg(long, default_value = "target/bench-peers")]
+    installed: PathBuf,
+    /// HQueue's own client library takes part too
+    #[arg(long)]
+    sdk: bool,
+    /// So many puts in each measurement, whatever time they take
+    #[arg(long)]
+    puts: Option<u64>,
+    /// A look whether all works: one round, 200 puts, and without names `syncs`, `tput-1k`, `put-lat` and `e2e-fixed`. Its figures mean nothing
+    #[arg(long)]
+    short: bool,
     /// Writes everything as JSON to this file
     #[arg(long)]
     json: Option<PathBuf>,
@@ -75,7 +106,12 @@ struct RunOptions {
 #[tokio::main]
 async fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::Run(options) => run(options).await,
+        // What is dropped here ends the processes that were started.
+        Command::Run(options) => tokio::select! {
+            done = run(options) => done,
+            signal = interrupted() => Err(signal),
+        },
+        Command::Report { json, page } => report(&json, &page),
         Command::Floor(options) => floor::run(options).await,
         Command::Echo { listen } => echo::run(listen).await,
     };
@@ -83,6 +119,23 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure @ Failure::Usage(_)) => fail(&failure, 2),
         Err(failure) => fail(&failure, 1),
+    }
+}
+
+/// Waits until somebody wants this program to end.
+async fn interrupted() -> Failure {
+    let ended = async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    };
+    match ended.await.doing(|| "waiting for signals".to_owned()) {
+        Ok(()) => Failure::Usage("interrupted".to_owned()),
+        Err(failure) => failure,
     }
 }
 
@@ -101,11 +154,21 @@ async fn run(options: RunOptions) -> Outcome<()> {
     let dir = options.dir.canonicalize().doing(|| format!("looking for {}", options.dir.display()))?;
     let data = tempfile::Builder::new().prefix("hqueue-bench-").tempdir_in(&dir);
     let data = data.doing(|| format!("making a folder in {}", dir.display()))?;
-    let places = Places { hqueue, other, bench: bench_program, data: data.path().to_owned() };
+    let installed = std::path::absolute(&options.installed).doing(|| format!("looking for {}", options.installed.display()))?;
+    let places = Places {
+        hqueue,
+        other,
+        bench: bench_program,
+        data: data.path().to_owned(),
+        installed,
+        peers: options.peers,
+        sdk: options.sdk,
+    };
     let bench = Bench {
-        rounds: options.rounds,
+        rounds: if options.short { 1 } else { options.rounds },
         time: Duration::from_secs(options.seconds),
-        warm_up: Duration::from_millis(500),
+        warm_up: Duration::from_millis(options.warm_up_ms),
+        puts: options.puts.or(options.short.then_some(SHORT_PUTS)),
         endpoints: options.endpoints.max(1),
         queues: options.queues,
         idle_partitions: options.idle_partitions,
@@ -113,8 +176,15 @@ async fn run(options: RunOptions) -> Outcome<()> {
         idle: Duration::from_secs(options.idle_seconds),
         places,
     };
-    let wanted = if options.scenarios.is_empty() { Scenario::value_variants().to_vec() } else { options.scenarios };
-    let mut report = Report { machine: Machine::look(&bench.places), scenarios: Vec::new() };
+    let wanted = match options.scenarios.as_slice() {
+        [] if options.short => vec![Scenario::Syncs, Scenario::Tput1k, Scenario::PutLat, Scenario::EndToEnd],
+        [] => Scenario::value_variants().to_vec(),
+        named => named.to_vec(),
+    };
+    let mut report = Report { machine: Machine::look(&bench.places), peers: Vec::new(), scenarios: Vec::new() };
+    for peer in &bench.places.peers {
+        report.peers.push(peer.report(&bench.places)?);
+    }
     for scenario in wanted {
         report.scenarios.extend(scenarios::run(scenario, &bench).await?);
         if let Some(path) = &options.json {
@@ -123,6 +193,11 @@ async fn run(options: RunOptions) -> Outcome<()> {
     }
     println!("{}", print(&report));
     Ok(())
+}
+
+fn report(json: &[PathBuf], page: &Path) -> Outcome<()> {
+    let reports = json.iter().map(|path| Report::read(path)).collect::<Outcome<Vec<_>>>()?;
+    write_page(&reports, page)
 }
 
 /// After each scenario, so that a long run that is broken off leaves what it has.

@@ -3,12 +3,41 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use hqueue_coordination::zookeeper::{ZooKeeperOptions, ZooKeeperOptionsError};
+
+use hqueue_hbase::store::HBaseOptions;
 use hqueue_protocol::limits;
 use hqueue_storage::store::Durability;
 
-/// How a standalone broker runs.
+use crate::catalog::check_address;
+
+/// Where brokers meet.
+#[derive(Clone, Debug)]
+pub enum Coordination {
+    /// Nowhere: there is one broker, which keeps what has to be known in its data folder.
+    Embedded,
+    ZooKeeper(ZooKeeperOptions),
+}
+
+/// Where messages are kept.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// In the broker's data folder.
+    Log,
+    /// In HBase. The tail cache is that of the broker's options; a broker without others owns everything, whatever the options say.
+    HBase(Box<HBaseOptions>),
+}
+
+/// How a broker runs.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Default: embedded.
+    pub coordination: Coordination,
+    /// Default: the log.
+    pub store: Store,
+    /// `host:port` that clients and other brokers are told. Default: where it listens; if that is every address, the one by which it
+    /// reaches ZooKeeper.
+    pub advertise: Option<String>,
     /// The folder that holds everything it keeps. One broker at a time uses it. Default `hqueue-data`.
     pub data: PathBuf,
     /// Where clients reach it; port 0 takes a free one. Default 127.0.0.1:9190.
@@ -20,27 +49,30 @@ pub struct Options {
     /// The largest value of a message, in bytes. Default 4 MiB (4,194,304); 1 to 16,000,000, so that a push with one message stays
     /// below what stock Thrift libraries take.
     pub max_message_bytes: usize,
-    /// Recent messages that are kept in memory for all subscribers, in bytes. Default 256 MiB; 1 MiB or more.
+    /// Recent messages that are kept in memory for all subscribers, in bytes. Default 192 MiB; 1 MiB or more.
     pub tail_cache_bytes: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
+            coordination: Coordination::Embedded,
+            store: Store::Log,
+            advertise: None,
             data: PathBuf::from("hqueue-data"),
             listen: SocketAddr::from(([127, 0, 0, 1], 9190)),
             http: Some(SocketAddr::from(([127, 0, 0, 1], 9191))),
             durability: Durability::default(),
             max_message_bytes: limits::DEFAULT_MAX_MESSAGE_BYTES,
-            tail_cache_bytes: 256 << 20,
+            tail_cache_bytes: 192 << 20,
         }
     }
 }
 
 /// The largest `max_message_bytes`.
-const MESSAGE_BYTES_LIMIT: usize = 16_000_000;
+pub const MESSAGE_BYTES_LIMIT: usize = 16_000_000;
 /// The smallest `tail_cache_bytes`.
-const SMALLEST_TAIL_CACHE: usize = 1 << 20;
+pub const SMALLEST_TAIL_CACHE: usize = 1 << 20;
 
 /// An option is outside its limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +81,12 @@ pub enum OptionsError {
     MaxMessageBytes(usize),
     #[error("tail_cache_bytes is {0}; it can be {SMALLEST_TAIL_CACHE} or more")]
     TailCacheBytes(usize),
+    #[error("{0:?} is no address of a gateway of HBase (host:port)")]
+    Gateway(String),
+    #[error("no gateway of HBase is named")]
+    NoGateway,
+    #[error(transparent)]
+    ZooKeeper(#[from] ZooKeeperOptionsError),
 }
 
 impl Options {
@@ -59,6 +97,18 @@ impl Options {
         }
         if self.tail_cache_bytes < SMALLEST_TAIL_CACHE {
             return Err(OptionsError::TailCacheBytes(self.tail_cache_bytes));
+        }
+        if let Coordination::ZooKeeper(zookeeper) = &self.coordination {
+            zookeeper.check()?;
+        }
+        if let Store::HBase(hbase) = &self.store {
+            let addresses = &hbase.gateway.addresses;
+            if addresses.is_empty() {
+                return Err(OptionsError::NoGateway);
+            }
+            if let Some(address) = addresses.iter().find(|address| check_address(address).is_err()) {
+                return Err(OptionsError::Gateway(address.clone()));
+            }
         }
         Ok(())
     }

@@ -50,9 +50,11 @@ impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         let code = match error {
             StoreError::NoSuchPartition { .. } => TErrorCode::INVALID,
-            StoreError::NoSpace { .. } => TErrorCode::NO_SPACE,
+            StoreError::NoSpace { .. } | StoreError::QueueFull { .. } => TErrorCode::NO_SPACE,
             StoreError::Busy { .. } => TErrorCode::BUSY,
-            StoreError::Closed => TErrorCode::OFFLINE,
+            StoreError::Closed | StoreError::NotHeld { .. } | StoreError::NoIds { .. } => TErrorCode::OFFLINE,
+            StoreError::Remote { retryable: true, .. } => TErrorCode::OFFLINE,
+            StoreError::Remote { .. } => TErrorCode::FAILED,
             StoreError::Poisoned { .. } | StoreError::Io { .. } | StoreError::Damaged { .. } => TErrorCode::FAILED,
         };
         Self::new(code, error.to_string())

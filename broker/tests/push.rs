@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hqueue_broker::{Options, Standalone};
+use hqueue_broker::{Broker, Options};
 use hqueue_protocol::client::{ClientOptions, RpcClient};
 use hqueue_protocol::generated::{TMessage, TQueueSpec, TSubscriberSpec};
 use hqueue_protocol::rpc;
@@ -78,7 +78,7 @@ async fn a_partial_result_goes_on_behind_what_was_consumed() {
     let folder = tempfile::tempdir().unwrap();
     let options =
         Options { data: folder.path().to_owned(), listen: ([127, 0, 0, 1], 0).into(), http: None, ..Options::default() };
-    let broker = Standalone::start(options).await.unwrap();
+    let broker = Broker::start(options).await.unwrap();
     let client = RpcClient::new(ClientOptions::new(vec![broker.address().to_string()]));
     let spec = TQueueSpec { name: Some(b"q".to_vec()), partitions: Some(1), ttl_seconds: Some(60), ..TQueueSpec::default() };
     client.call::<rpc::CreateQueue>(&rpc::CreateQueueArgs { spec }).await.unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use hqueue_broker::{Options, Standalone};
+use hqueue_broker::{Broker, Options};
 
 fn options(folder: &Path) -> Options {
     Options { data: folder.to_owned(), listen: ([127, 0, 0, 1], 0).into(), http: None, ..Options::default() }
@@ -12,10 +12,10 @@ fn options(folder: &Path) -> Options {
 #[tokio::test(flavor = "multi_thread")]
 async fn queues_without_coordination_are_not_taken_for_rubbish() {
     let folder = tempfile::tempdir().unwrap();
-    Standalone::start(options(folder.path())).await.unwrap().stop().await;
+    Broker::start(options(folder.path())).await.unwrap().stop().await;
     fs::create_dir_all(folder.path().join("queues/q")).unwrap();
     fs::remove_dir_all(folder.path().join("coordination")).unwrap();
-    let error = Standalone::start(options(folder.path())).await.unwrap_err().to_string();
+    let error = Broker::start(options(folder.path())).await.unwrap_err().to_string();
     assert!(error.contains("coordination.journal") && error.contains("queues"), "{error}");
     assert!(folder.path().join("queues/q").exists());
 }
@@ -23,9 +23,9 @@ async fn queues_without_coordination_are_not_taken_for_rubbish() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_serves_one_broker_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
-    let first = Standalone::start(options(folder.path())).await.unwrap();
-    let error = Standalone::start(options(folder.path())).await.unwrap_err().to_string();
+    let first = Broker::start(options(folder.path())).await.unwrap();
+    let error = Broker::start(options(folder.path())).await.unwrap_err().to_string();
     assert!(error.contains(folder.path().to_str().unwrap()), "{error}");
     first.stop().await;
-    Standalone::start(options(folder.path())).await.unwrap().stop().await;
+    Broker::start(options(folder.path())).await.unwrap().stop().await;
 }

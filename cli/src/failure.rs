@@ -22,6 +22,10 @@ impl Failure {
         Self::Failed(reason.to_string())
     }
 
+    pub(crate) fn usage(reason: impl Display) -> Self {
+        Self::Usage(reason.to_string())
+    }
+
     /// Tells the user.
     pub(crate) fn report(self) -> ExitCode {
         match self {

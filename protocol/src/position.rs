@@ -8,12 +8,14 @@
 //! | `1700000000000` | the first message of this millisecond or later |
 //! | `2026-03-29T02:30:00+05:30`, `2026-03-29T02:30:00Z` | the first message of this moment or later |
 //! | `-10m` | the first message of the last ten minutes |
+//!
+//! A time of day alone (`14:05`) is none, though it reads as an id.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time};
 
 use crate::duration;
 use crate::id::MessageId;
@@ -48,6 +50,13 @@ impl Position {
     }
 }
 
+/// An id as text that is read as this position. It differs from the id's own text only where that could be taken for a time of day.
+#[must_use]
+pub fn text_of_id(id: MessageId) -> String {
+    let text = id.to_string();
+    if time_of_day(&text).is_some() { format!("{}:{:03}", id.timestamp, id.sequence) } else { text }
+}
+
 /// The text is no position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPosition {
@@ -57,6 +66,10 @@ pub enum BadPosition {
     Unknown(String),
     #[error("{0:?} has no time zone: add Z for UTC, or an offset such as +05:30")]
     NoZone(String),
+    #[error(
+        "{text:?} is a time of day and lacks the day and the zone: 2026-03-29T{shown}Z (UTC), 2026-03-29T{shown}+02:00, or -10m"
+    )]
+    TimeOfDay { text: String, shown: String },
     #[error("{0:?} looks like seconds, a position is in milliseconds since 1970: {0}000")]
     Seconds(String),
     #[error("{text:?} is no time: {reason}")]
@@ -87,11 +100,29 @@ impl FromStr for Position {
         if let Some(ago) = text.strip_prefix('-') {
             return duration::parse(ago).map(Self::Ago).map_err(|_| unknown());
         }
+        // Before ids: nobody who writes 14:05 means message 5 of the 14th millisecond of 1970, and gets everything by it.
+        if let Some(shown) = time_of_day(text) {
+            return Err(BadPosition::TimeOfDay { text: text.to_owned(), shown });
+        }
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));
         }
         time(text).unwrap_or_else(|| Err(unknown()))
     }
+}
+
+/// What begins as a time of day does: one or two digits, a colon, two digits, and no further digit. As it stands in a time of the calendar;
+/// hours and minutes that no day has are replaced.
+fn time_of_day(text: &str) -> Option<String> {
+    let (hour, rest) = text.split_once(':')?;
+    let (minute, more) = rest.split_at_checked(2)?;
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let is_one = matches!(hour.len(), 1 | 2) && digits(hour) && digits(minute) && !more.starts_with(|c: char| c.is_ascii_digit());
+    let no_day_has_it = || "14:05".to_owned();
+    is_one.then(|| {
+        let padded = format!("{hour:0>2}:{minute}");
+        if padded.parse::<Time>().is_ok() { padded } else { no_day_has_it() }
+    })
 }
 
 /// A time of the calendar; `None` if the text does not even look like one.
@@ -141,6 +172,44 @@ mod tests {
             assert_eq!(parse(text), Err(BadPosition::NoZone(text.to_owned())));
         }
         assert!(parse("2026-03-29T02:30").unwrap_err().to_string().contains("time zone"));
+    }
+
+    #[test]
+    fn a_time_of_day_is_no_id_and_the_error_gives_a_form_that_works() {
+        for (text, works) in [
+            ("14:05", "2026-03-29T14:05Z"),
+            ("9:30", "2026-03-29T09:30Z"),
+            ("00:00", "2026-03-29T00:00Z"),
+            ("14:05:30", "2026-03-29T14:05Z"),
+            ("14:05Z", "2026-03-29T14:05Z"),
+            ("9:30 pm", "2026-03-29T09:30Z"),
+            ("14:05:00+02:00", "2026-03-29T14:05Z"),
+            ("99:99", "2026-03-29T14:05Z"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("{text:?}")) && error.contains("day") && error.contains("zone"), "{error}");
+            assert!(error.contains(works), "{text}: {error}");
+            for form in error.split([' ', ',']).filter(|word| word.starts_with("2026")) {
+                assert!(matches!(parse(form), Ok(Position::Time(_))), "{form}");
+            }
+        }
+    }
+
+    #[test]
+    fn ids_that_look_less_like_a_time_of_day_are_ids() {
+        for (text, id) in [
+            ("5:0", MessageId::new(5, 0)),
+            ("14:5", MessageId::new(14, 5)),
+            ("14:005", MessageId::new(14, 5)),
+            ("14:123", MessageId::new(14, 123)),
+            ("140:05", MessageId::new(140, 5)),
+            ("1700000000000:05", MessageId::new(1_700_000_000_000, 5)),
+        ] {
+            assert_eq!(parse(text), Ok(Position::Id(id)), "{text}");
+        }
+        for id in [MessageId::MIN, MessageId::new(14, 5), MessageId::new(14, 15), MessageId::new(9, 99), MessageId::MAX] {
+            assert_eq!(parse(&text_of_id(id)), Ok(Position::Id(id)));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use endpoint_support::{Fake, answer_all, batch, hang, message, options, plain_caller, read_call, reply};
-use hqueue_protocol::endpoint::{CallError, EndpointCaller};
+use hqueue_protocol::endpoint::{CallError, EndpointCaller, IdleEnd};
 use hqueue_protocol::wire::{MessageType, Protocol, Transport};
 
 const LONG: Duration = Duration::from_secs(8);
@@ -149,4 +149,42 @@ async fn what_follows_a_reply_does_not_answer_the_next_call() {
     assert_eq!(caller.consume(&batch(3, 10)).await, Ok(1));
     assert_eq!(caller.consume(&batch(3, 10)).await, Ok(0));
     assert_eq!(fake.accepted(), 2);
+}
+
+/// A single byte, which is gone once it is read: whoever waits for the end of an idle connection must not make it look quiet.
+#[tokio::test]
+async fn a_byte_that_comes_while_a_connection_is_idle_ends_it() {
+    let fake = Fake::start(|number, mut stream| {
+        while let Some((sequence, _)) = read_call(&mut stream) {
+            stream.write_all(&reply(sequence, 0)).unwrap();
+            if number == 0 {
+                std::thread::sleep(Duration::from_millis(50));
+                stream.write_all(&[0x80]).unwrap();
+            }
+        }
+    });
+    let mut caller = plain_caller(fake.address, LONG);
+    assert_eq!(caller.idle_ends().await, None, "there is no connection yet");
+    assert_eq!(caller.consume(&batch(1, 10)).await, Ok(0));
+    let too_short = tokio::time::timeout(Duration::from_millis(1), caller.idle_ends()).await;
+    assert!(too_short.is_err(), "{too_short:?}");
+    assert_eq!(caller.idle_ends().await, Some(IdleEnd::Spoke));
+    assert_eq!(caller.consume(&batch(1, 10)).await, Ok(0));
+    assert_eq!(fake.accepted(), 2, "over another connection");
+}
+
+/// The same byte right behind a reply.
+#[tokio::test]
+async fn a_byte_behind_a_reply_ends_the_connection() {
+    let fake = Fake::start(|number, mut stream| {
+        while let Some((sequence, _)) = read_call(&mut stream) {
+            let more: &[u8] = if number == 0 { &[0x80] } else { &[] };
+            stream.write_all(&[&reply(sequence, 0), more].concat()).unwrap();
+        }
+    });
+    let mut caller = plain_caller(fake.address, LONG);
+    assert_eq!(caller.consume(&batch(1, 10)).await, Ok(0));
+    assert_eq!(caller.idle_ends().await, Some(IdleEnd::Spoke));
+    assert_eq!(caller.consume(&batch(1, 10)).await, Ok(0));
+    assert_eq!(fake.accepted(), 2, "over another connection");
 }

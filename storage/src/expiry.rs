@@ -5,6 +5,10 @@
 //! (or as the wall clock says, if that is earlier: messages that arrive behind a step back carry its time, and must have their whole
 //! TTL). After a restart the wall clock is believed at once, as there is nothing to hold against it.
 
+use std::sync::{Mutex, PoisonError};
+
+use crate::clock::Clock;
+
 /// A difference that is not yet a jump. Milliseconds.
 pub const JUMP_MS: i64 = 60_000;
 
@@ -72,6 +76,37 @@ impl ExpiryClock {
                 (unless_later, Some(ClockReport::Doubted { by_ms }))
             }
         }
+    }
+}
+
+/// The same clock for many, with its reports in the log.
+#[derive(Debug)]
+pub struct SharedExpiryClock(Mutex<ExpiryClock>);
+
+impl SharedExpiryClock {
+    /// Believes the wall clock as it is now.
+    #[must_use]
+    pub fn starting(clock: &dyn Clock) -> Self {
+        Self(Mutex::new(ExpiryClock::starting(clock.now_ms(), clock.monotonic_ms())))
+    }
+
+    /// The time by which messages expire. Milliseconds since 1970 UTC.
+    pub fn now_ms(&self, clock: &dyn Clock) -> i64 {
+        let mut expiry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now_ms, report) = expiry.now(clock.now_ms(), clock.monotonic_ms());
+        drop(expiry);
+        match report {
+            Some(ClockReport::Doubted { by_ms }) => tracing::warn!(
+                by_ms,
+                "the wall clock has jumped: messages expire as if it had not, until it has stayed so for 10 minutes"
+            ),
+            Some(ClockReport::Believed { by_ms }) => {
+                tracing::warn!(by_ms, "the wall clock has stayed where it jumped to: messages expire by it from now on");
+            }
+            Some(ClockReport::Corrected) => tracing::info!("the wall clock is back where it should be"),
+            None => {}
+        }
+        now_ms
     }
 }
 

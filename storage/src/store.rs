@@ -31,6 +31,40 @@ pub struct QueueSpec {
     pub partitions: i16,
     /// A message older than this is never returned. Milliseconds.
     pub ttl_ms: i64,
+    /// How large the queue may become. `None`: as large as the disk.
+    pub limit: Option<SizeLimit>,
+}
+
+/// How large a queue may become, and what happens then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeLimit {
+    /// Of the messages of all partitions, in stored form. A store that has only some of the partitions takes its share of it,
+    /// [`QueueStore::set_share`].
+    pub max_bytes: u64,
+    pub when_full: WhenFull,
+    /// With `DropOldest`: what [`QueueStore::keep_from`] says is still needed is not dropped before its TTL; appends are refused instead.
+    pub keep_unread: bool,
+}
+
+impl SizeLimit {
+    /// Of a queue with so many partitions the part that falls to `here` of them. Bytes.
+    #[must_use]
+    pub fn share(&self, here: i16, partitions: i16) -> u64 {
+        let all = partitions.max(1).unsigned_abs();
+        let bytes = u128::from(self.max_bytes) * u128::from(here.max(0).unsigned_abs().min(all)) / u128::from(all);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
+
+/// What an append does that would make the queue too large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It fails, until messages expire or are truncated.
+    #[default]
+    Reject,
+    /// The oldest messages of the queue go, in whole blocks and up to 1/64 of the limit more than it takes, so that this is not done with
+    /// every append.
+    DropOldest,
 }
 
 /// All the queues of one broker.
@@ -72,6 +106,14 @@ pub trait QueueStore: Debug + Send + Sync + 'static {
     /// New ids of the partition will be above `floor`.
     fn raise_ids(&self, partition: i16, floor: MessageId) -> Result<(), StoreError>;
 
+    /// Messages of the partition at or above `from` are still needed by somebody; `MessageId::MAX`: none are. What counts is what was said
+    /// last. Before the first word, all are. It is not kept over restarts. See [`SizeLimit::keep_unread`].
+    fn keep_from(&self, partition: i16, from: MessageId) -> Result<(), StoreError>;
+
+    /// So many of the queue's partitions are in this store; before the first word, all. The limit of the queue's size counts here in that
+    /// proportion.
+    fn set_share(&self, partitions: i16);
+
     /// Removes all messages of all partitions, durably. Ids go on rising.
     fn truncate(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 
@@ -87,6 +129,23 @@ pub trait QueueStore: Debug + Send + Sync + 'static {
 
     /// First and last id, messages, bytes of a partition, without what has expired.
     fn statistics(&self, partition: i16) -> BoxFuture<'_, Result<PartitionStatistics, StoreError>>;
+
+    /// What has to be waited for before `messages` messages can be appended to the partition now; `None`: nothing. A store that others
+    /// share may have to reserve ids first ([`Marks`](crate::marks::Marks)).
+    fn ready(&self, _partition: i16, _messages: usize) -> Option<BoxFuture<'_, Result<(), StoreError>>> {
+        None
+    }
+
+    /// Finds out what is in a partition that this broker has just become the owner of. In a store that others share, a partition answers
+    /// [`StoreError::NotHeld`] before; it may be acquired again after it was lost.
+    fn acquire(&self, _partition: i16) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Ends what is under way in a partition and writes down what the next owner needs. It answers [`StoreError::NotHeld`] from then on.
+    fn release(&self, _partition: i16) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Told when the committed position of a partition has moved.
@@ -215,6 +274,8 @@ pub enum MissingReason {
     Expired,
     /// Removed by a truncation.
     Truncated,
+    /// Removed to make room for newer ones, [`WhenFull::DropOldest`].
+    Dropped,
     /// Their bytes on the disk are damaged.
     Damaged,
 }
@@ -252,6 +313,8 @@ pub struct StoreCounters {
     pub tail_cache_bytes: u64,
     pub damaged_blocks: u64,
     pub expired_messages: u64,
+    /// Messages that made room for newer ones.
+    pub dropped_messages: u64,
 }
 
 /// When an append is answered.
@@ -271,6 +334,15 @@ pub enum StoreError {
     NoSuchPartition { partition: i16, partitions: i16 },
     #[error("no space on the disk of {path}: {free_bytes} bytes free")]
     NoSpace { path: PathBuf, free_bytes: u64 },
+    #[error("{}", full_text(queue, *put_bytes, *used_bytes, *limit_bytes, *keeps_unread))]
+    QueueFull {
+        queue: String,
+        put_bytes: u64,
+        used_bytes: u64,
+        limit_bytes: u64,
+        /// There would be room without what is still needed.
+        keeps_unread: bool,
+    },
     /// A write or a sync failed earlier: what the disk holds is not certain any more.
     #[error("the log of queue {queue} refuses writes until it is reopened, since an earlier write failed: {reason}")]
     Poisoned { queue: String, reason: String },
@@ -282,12 +354,40 @@ pub enum StoreError {
     Io { what: &'static str, path: PathBuf, reason: String },
     #[error("{path}: {reason}")]
     Damaged { path: PathBuf, reason: String },
+    /// A store on other machines did not answer, or refused.
+    #[error("{what}: {reason}")]
+    Remote { what: &'static str, reason: String, retryable: bool },
+    /// Another broker owns it, or nobody does yet: it was not acquired, or the session in which it was has ended.
+    #[error("partition {partition} is not held by this broker: {reason}")]
+    NotHeld { partition: i16, reason: &'static str },
+    /// Ids up to there must be reserved first: [`QueueStore::ready`] does it.
+    #[error("no ids are reserved for partition {partition} yet")]
+    NoIds { partition: i16 },
 }
 
 impl StoreError {
     /// May the same call succeed later without anybody's doing?
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::NoSpace { .. } | Self::Busy { .. })
+        matches!(
+            self,
+            Self::NoSpace { .. }
+                | Self::Busy { .. }
+                | Self::QueueFull { .. }
+                | Self::NotHeld { .. }
+                | Self::NoIds { .. }
+                | Self::Remote { retryable: true, .. }
+        )
     }
+}
+
+fn full_text(queue: &str, put_bytes: u64, used_bytes: u64, limit_bytes: u64, keeps_unread: bool) -> String {
+    let until = match (put_bytes > limit_bytes, keeps_unread) {
+        (true, _) => "it never fits",
+        (false, true) => "what subscriptions have not consumed is kept until it expires",
+        (false, false) => "there is room again once messages expire or are truncated",
+    };
+    format!(
+        "queue {queue} is full: a put of {put_bytes} bytes beside {used_bytes} bytes of messages, the limit is {limit_bytes}; {until}"
+    )
 }

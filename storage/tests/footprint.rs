@@ -21,7 +21,7 @@ fn open_files() -> usize {
 }
 
 async fn queue(store: &Arc<dyn MessageStore>, n: usize) -> Queue {
-    let spec = QueueSpec { name: format!("queue-{n}"), uid: Uuid::new_v4(), partitions: 2, ttl_ms: 3_600_000 };
+    let spec = QueueSpec { name: format!("queue-{n}"), uid: Uuid::new_v4(), partitions: 2, ttl_ms: 3_600_000, limit: None };
     Queue::open(&**store, spec).await.unwrap()
 }
 

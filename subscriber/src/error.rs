@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hqueue_coordination::CoordinationError;
 use hqueue_protocol::client::ClientError;
 use hqueue_protocol::generated::TErrorCode;
 
@@ -14,7 +15,7 @@ pub enum Error {
     /// What was asked for is wrong in itself; nothing was sent.
     #[error("{0}")]
     Invalid(String),
-    /// No broker could be reached; nothing was sent.
+    /// No broker, or no ZooKeeper, could be reached; nothing was sent.
     #[error("{0}")]
     Unreachable(String),
     /// A request was sent, and its outcome is not known: the connection broke, or no reply came in time.
@@ -76,6 +77,18 @@ impl Error {
         matches!(self, Self::Unknown(_) | Self::Protocol(_))
     }
 
+    /// Another broker may do what this one did not.
+    pub(crate) const fn may_be_done_elsewhere(&self) -> bool {
+        match self {
+            Self::Refused { code, .. } => {
+                matches!(code, ErrorCode::Offline | ErrorCode::NoSpace | ErrorCode::Busy | ErrorCode::Failed)
+            }
+            Self::Unknown(_) | Self::NotSent(_) | Self::Protocol(_) => true,
+            // All were tried, or it was no broker's doing.
+            Self::Unreachable(_) | Self::Invalid(_) | Self::Listen { .. } | Self::Closed => false,
+        }
+    }
+
     /// The code, if the broker refused.
     #[must_use]
     pub const fn code(&self) -> Option<ErrorCode> {
@@ -116,6 +129,17 @@ impl From<ClientError> for Error {
             ClientError::Lost { sent: false, .. } => Self::NotSent(text),
             ClientError::Lost { sent: true, .. } | ClientError::Timeout { .. } => Self::Unknown(text),
             ClientError::Exception { .. } | ClientError::BadReply { .. } => Self::Protocol(text),
+        }
+    }
+}
+
+impl From<CoordinationError> for Error {
+    fn from(error: CoordinationError) -> Self {
+        let text = error.to_string();
+        match error {
+            CoordinationError::Away(_) | CoordinationError::Closed => Self::Unreachable(text),
+            CoordinationError::TooLarge { .. } | CoordinationError::BadPath { .. } => Self::Invalid(text),
+            _ => Self::Refused { code: ErrorCode::Failed, message: text },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! HQueue's SDK: put, scan and subscribe from Rust.
+//! HQueue's SDK: put, scan, subscribe and fetch from Rust.
 //!
 //! HQueue is a persistent message queue that pushes: a put is durable when it returns, and within about a millisecond the broker calls
 //! every subscriber that wants the message.
@@ -9,7 +9,7 @@
 //! # async fn example(url: &str) -> Result<(), hqueue::Error> {
 //! use hqueue::{HQueue, QueueSpec, Scan};
 //!
-//! let hqueue = HQueue::connect(url).await?; // hqueue://127.0.0.1:9190
+//! let hqueue = HQueue::connect(url).await?; // hqueue://127.0.0.1:9190, or zk://127.0.0.1:2181
 //! let spec = QueueSpec { name: "q1".to_owned(), partitions: 4, ttl_seconds: 86_400, ..QueueSpec::default() };
 //! hqueue.admin().create_queue(&spec).await?;
 //!
@@ -28,7 +28,7 @@
 //! #     let options = hqueue_broker::Options {
 //! #         data: folder.path().to_owned(), listen: ([127, 0, 0, 1], 0).into(), http: None, ..Default::default()
 //! #     };
-//! #     let broker = hqueue_broker::Standalone::start(options).await.unwrap();
+//! #     let broker = hqueue_broker::Broker::start(options).await.unwrap();
 //! #     example(&format!("hqueue://{}", broker.address())).await.unwrap();
 //! #     broker.stop().await;
 //! # });
@@ -59,7 +59,7 @@
 //! #     let options = hqueue_broker::Options {
 //! #         data: folder.path().to_owned(), listen: ([127, 0, 0, 1], 0).into(), http: None, ..Default::default()
 //! #     };
-//! #     let broker = hqueue_broker::Standalone::start(options).await.unwrap();
+//! #     let broker = hqueue_broker::Broker::start(options).await.unwrap();
 //! #     let url = format!("hqueue://{}", broker.address());
 //! #     let spec = hqueue::QueueSpec { name: "q1".into(), partitions: 1, ttl_seconds: 60, ..Default::default() };
 //! #     hqueue::HQueue::connect(&url).await.unwrap().admin().create_queue(&spec).await.unwrap();
@@ -94,7 +94,56 @@
 //! #     let options = hqueue_broker::Options {
 //! #         data: folder.path().to_owned(), listen: ([127, 0, 0, 1], 0).into(), http: None, ..Default::default()
 //! #     };
-//! #     let broker = hqueue_broker::Standalone::start(options).await.unwrap();
+//! #     let broker = hqueue_broker::Broker::start(options).await.unwrap();
+//! #     let url = format!("hqueue://{}", broker.address());
+//! #     let spec = hqueue::QueueSpec { name: "q1".into(), partitions: 2, ttl_seconds: 60, ..Default::default() };
+//! #     hqueue::HQueue::connect(&url).await.unwrap().admin().create_queue(&spec).await.unwrap();
+//! #     example(&url).await.unwrap();
+//! #     broker.stop().await;
+//! # });
+//! ```
+//!
+//! # Fetching
+//!
+//! A [`PullConsumer`] sets the pace itself: it fetches, works and commits. The broker keeps its position under a name, or the consumer keeps
+//! it itself. A fetch that finds nothing waits for the next message, without polling.
+//!
+//! ```
+//! # async fn example(url: &str) -> Result<(), hqueue::Error> {
+//! use hqueue::{HQueue, Position};
+//! use std::time::Duration;
+//!
+//! let queue = HQueue::connect(url).await?.queue("q1")?;
+//! let consumer = queue.pull_consumer("archive")?;
+//! consumer.begin(Position::Earliest).await?; // where the position is kept, if the name is new
+//! queue.put_to(0, "orders", "one pair of boots").await?;
+//!
+//! // One partition, behind what was committed, waiting up to 10 s.
+//! let fetched = consumer.fetch(0, None, 100, Duration::from_secs(10)).await?;
+//! assert_eq!(fetched.messages[0].value, "one pair of boots");
+//! consumer.commit(0, fetched.next).await?;
+//!
+//! // All partitions, each with its share.
+//! queue.put_to(1, "orders", "laces").await?;
+//! let polled = consumer.poll(&consumer.partitions().await?, 100, Duration::from_secs(10)).await?;
+//! for fetched in &polled.fetched {
+//!     println!("{} messages from partition {}", fetched.messages.len(), fetched.partition);
+//!     consumer.commit(fetched.partition, fetched.next).await?;
+//! }
+//! assert_eq!(polled.messages().count(), 1);
+//!
+//! // With a position of its own: once more from the beginning.
+//! let again = queue.pull_consumer(None)?;
+//! again.seek(Position::Earliest, &[]).await?;
+//! assert_eq!(again.fetch(0, None, 100, Duration::ZERO).await?.messages, fetched.messages);
+//! # Ok(()) }
+//! # let runtime = tokio::runtime::Runtime::new().unwrap();
+//! # runtime.block_on(async {
+//! #     let folder = tempfile::tempdir().unwrap();
+//! #     let options = hqueue_broker::Options {
+//! #         data: folder.path().to_owned(), listen: ([127, 0, 0, 1], 0).into(), http: None, ..Default::default()
+//! #     };
+//! #     let broker = hqueue_broker::Broker::start(options).await.unwrap();
 //! #     let url = format!("hqueue://{}", broker.address());
 //! #     let spec = hqueue::QueueSpec { name: "q1".into(), partitions: 2, ttl_seconds: 60, ..Default::default() };
 //! #     hqueue::HQueue::connect(&url).await.unwrap().admin().create_queue(&spec).await.unwrap();
@@ -104,11 +153,14 @@
 //! ```
 
 mod admin;
+mod cluster;
+mod dead_letter;
 mod error;
 mod hqueue;
 mod key;
 mod listener;
 mod message;
+mod pull;
 mod put;
 mod queue;
 mod scan;
@@ -119,15 +171,18 @@ pub use hqueue_protocol::id::{BadMessageId, MessageId};
 pub use hqueue_protocol::position::{BadPosition, Position};
 
 pub use self::admin::{
-    Admin, BrokerStatus, ClusterStatus, PartitionStatus, QueueDescription, QueueSpec, QueueStatus, QueueSummary, SubscriberSpec,
-    SubscriptionStatus,
+    Admin, BrokerStatus, CallDetails, ClusterStatus, Explanation, MessageStanding, PartitionStatus, QueueDescription, QueueSpec,
+    QueueStatus, QueueSummary, Redriven, SubscriberSpec, SubscriptionStatus, WhenFull,
 };
+pub use self::dead_letter::{DeadLetter, DeadLetters};
 pub use self::error::{Error, ErrorCode};
-pub use self::hqueue::HQueue;
+pub use self::hqueue::{ConnectOptions, HQueue};
 pub use self::key::{key_hash, partition_of_key};
 pub use self::listener::{Listeners, MessageListener};
 pub use self::message::Message;
+pub use self::pull::{Fetched, Polled, PullConsumer};
 pub use self::put::{NewMessage, PendingPut, Placed, PlacedBatch, Producer, ProducerOptions, Target};
 pub use self::queue::Queue;
 pub use self::scan::{CombinedPartitionScanner, PartitionScanner, QueueScanner, Scan};
 pub use self::subscriber::{HQueueSubscriber, Subscription};
+pub use self::url::is_address;

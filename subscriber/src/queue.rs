@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hqueue_protocol::names::QueueName;
-use hqueue_protocol::rpc::{GetQueueLocations, GetQueueLocationsArgs};
 use tokio::sync::OnceCell;
 
+use crate::dead_letter::DeadLetters;
 use crate::error::Error;
 use crate::hqueue::HQueue;
 use crate::key;
 use crate::listener::Listeners;
+use crate::pull::PullConsumer;
 use crate::put::{NewMessage, Placed, PlacedBatch, Producer, ProducerOptions, PutArgs, Target, read_put_result};
 use crate::scan::{CombinedPartitionScanner, PartitionScanner, QueueScanner, Scan};
 use crate::subscriber::{HQueueSubscriber, Subscription};
@@ -39,10 +40,8 @@ impl Queue {
     /// dropped and made anew.
     pub async fn partitions(&self) -> Result<u16, Error> {
         let ask = || async {
-            let args = GetQueueLocationsArgs { queue_name: self.name().into() };
-            let owners = self.hqueue.client().call::<GetQueueLocations>(&args).await?;
-            u16::try_from(owners.len())
-                .map_err(|_| Error::Protocol(format!("the broker names {} owners of partitions", owners.len())))
+            let count = self.hqueue.admin().describe_queue(self.name()).await?.partitions;
+            u16::try_from(count).map_err(|_| Error::Protocol(format!("the broker says that the queue has {count} partitions")))
         };
         self.partitions.get_or_try_init(ask).await.copied()
     }
@@ -132,9 +131,21 @@ impl Queue {
         CombinedPartitionScanner::new(self.hqueue.reader().clone(), self.name(), scans)
     }
 
+    /// A consumer that fetches messages when it wants some. With a name, the broker keeps its position; without (`None`), it does so
+    /// itself.
+    pub fn pull_consumer<'a>(&self, name: impl Into<Option<&'a str>>) -> Result<PullConsumer, Error> {
+        PullConsumer::new(self.hqueue.clone(), self.clone(), name.into())
+    }
+
+    /// The dead letters of one subscriber of this queue, oldest first.
+    pub async fn dead_letters(&self, subscriber: &str) -> Result<DeadLetters, Error> {
+        let letters = self.hqueue.queue(&format!("{}.dlq", self.name()))?;
+        DeadLetters::open(self, &letters, subscriber).await
+    }
+
     /// A subscriber of this queue, not started yet.
     #[must_use]
     pub fn create_subscriber(&self, subscription: Subscription, listeners: Listeners) -> HQueueSubscriber {
-        HQueueSubscriber::new(self.hqueue.new_client(), self.name(), subscription, listeners)
+        HQueueSubscriber::new(&self.hqueue, self.name(), subscription, listeners)
     }
 }

@@ -1,28 +1,47 @@
-//! Where a client connects to: `hqueue://host:port[,host:port]`.
+//! Where a client connects to: `hqueue://host:port[,host:port]` or `zk://host:port[,host:port][/root]`.
+
+use hqueue_coordination::zookeeper::ZooKeeperOptions;
 
 use crate::error::Error;
 
-const SCHEME: &str = "hqueue";
+const FORMS: &str = "it is written hqueue://host:port[,host:port] or zk://host:port[,host:port][/root]";
 
-/// The addresses of a URL, each `host:port`.
-pub(crate) fn addresses(url: &str) -> Result<Vec<String>, Error> {
-    let wrong = |why: &str| Error::Invalid(format!("{url:?} is no address of a broker: {why}"));
-    let (scheme, hosts) = url.split_once("://").ok_or_else(|| wrong("it is written hqueue://host:port[,host:port]"))?;
-    if scheme != SCHEME {
-        return Err(wrong(&format!("the scheme {scheme:?} is not known, only hqueue is")));
+/// What a URL names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// These brokers, each `host:port`.
+    Brokers(Vec<String>),
+    /// The brokers that meet there.
+    ZooKeeper(ZooKeeperOptions),
+}
+
+/// Takes a URL apart.
+pub(crate) fn parse(url: &str) -> Result<Way, Error> {
+    let wrong = |why: &str| Error::Invalid(format!("{url:?} is no way to a broker: {why}"));
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong(FORMS))?;
+    match scheme {
+        "hqueue" => addresses(rest).map(Way::Brokers).map_err(|why| wrong(&why)),
+        "zk" => ZooKeeperOptions::parse(rest).map(Way::ZooKeeper).map_err(|error| wrong(&error.to_string())),
+        _ => Err(wrong(&format!("the scheme {scheme:?} is not known, only hqueue and zk are"))),
     }
+}
+
+fn addresses(hosts: &str) -> Result<Vec<String>, String> {
     hosts
         .split(',')
-        .map(
-            |address| {
-                if is_address(address) { Ok(address.to_owned()) } else { Err(wrong(&format!("{address:?} is no host:port"))) }
-            },
-        )
+        .map(|address| {
+            if is_address(address) {
+                Ok(address.to_owned())
+            } else {
+                Err(format!("{address:?} is no host:port, with a port from 1 to 65535"))
+            }
+        })
         .collect()
 }
 
 /// `host:port` with a port of 1 to 65535; an IPv6 address stands in brackets.
-pub(crate) fn is_address(text: &str) -> bool {
+#[must_use]
+pub fn is_address(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| {
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
         let host_fits = match bare {
@@ -39,16 +58,28 @@ mod tests {
 
     #[test]
     fn one_or_more_addresses() {
-        assert_eq!(addresses("hqueue://127.0.0.1:9190"), Ok(vec!["127.0.0.1:9190".to_owned()]));
-        let two = addresses("hqueue://broker-1.example:1,[::1]:65535");
-        assert_eq!(two, Ok(vec!["broker-1.example:1".to_owned(), "[::1]:65535".to_owned()]));
+        assert_eq!(parse("hqueue://127.0.0.1:9190"), Ok(Way::Brokers(vec!["127.0.0.1:9190".to_owned()])));
+        let two = vec!["broker-1.example:1".to_owned(), "[::1]:65535".to_owned()];
+        assert_eq!(parse("hqueue://broker-1.example:1,[::1]:65535"), Ok(Way::Brokers(two)));
+    }
+
+    #[test]
+    fn hosts_and_root_of_zookeeper() {
+        for (url, hosts, root) in [
+            ("zk://a:2181", &["a:2181"][..], "/hqueue"),
+            ("zk://a:2181,[::1]:2182/x/y", &["a:2181", "[::1]:2182"], "/x/y"),
+            ("zk://a", &["a:2181"], "/hqueue"),
+            ("zk://a/", &["a:2181"], "/"),
+        ] {
+            let Ok(Way::ZooKeeper(options)) = parse(url) else { panic!("{url}") };
+            assert_eq!((options.hosts, options.root.as_str()), (hosts.iter().map(|h| (*h).to_owned()).collect(), root), "{url}");
+        }
     }
 
     #[test]
     fn everything_else_is_refused_by_name() {
         for (url, says) in [
             ("127.0.0.1:9190", "hqueue://host:port"),
-            ("zk://127.0.0.1:2181/hqueue", "\"zk\""),
             ("http://x:1", "\"http\""),
             ("hqueue://", "\"\""),
             ("hqueue://a", "\"a\""),
@@ -58,8 +89,11 @@ mod tests {
             ("hqueue://a:+1", "a:+1"),
             ("hqueue://::1:80", "::1:80"),
             ("hqueue://a b:80", "a b:80"),
+            ("zk://", "no ZooKeeper host"),
+            ("zk://a:0/x", "\"a:0\""),
+            ("zk://a:1/x/", "\"/x/\""),
         ] {
-            let error = addresses(url).unwrap_err().to_string();
+            let error = parse(url).unwrap_err().to_string();
             assert!(error.contains(says) && error.contains(url), "{url}: {error}");
         }
     }

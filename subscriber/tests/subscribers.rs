@@ -3,33 +3,10 @@
 
 mod support;
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hqueue::{ErrorCode, Listeners, Message, Position, Queue, Subscription};
-use support::{Broker, eventually};
-
-/// Values that a listener has got, and how often it is to fail.
-#[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
-
-impl Seen {
-    fn listener(&self) -> impl Fn(&Message) -> Result<(), String> + use<> {
-        let seen = Arc::clone(&self.0);
-        move |message| {
-            seen.lock().unwrap().push(String::from_utf8(message.value.to_vec()).unwrap());
-            Ok(())
-        }
-    }
-
-    fn values(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-
-    async fn wait_for(&self, values: &[&str]) {
-        eventually(&format!("{values:?}"), || async { self.values() == values }).await;
-    }
-}
+use support::{Broker, Seen, eventually};
 
 async fn endpoints(queue: &Queue, broker: &Broker) -> Vec<String> {
     let status = broker.connect().await.admin().queue_status(queue.name()).await.unwrap();

@@ -49,8 +49,7 @@ impl World {
 
     fn create(&mut self, name: &'static str) -> String {
         let partitions = self.random.usize(1..4);
-        let spec =
-            hqueue_protocol::generated::TQueueSpec::new(name.as_bytes().to_vec(), partitions as i32, 3600, BTreeMap::new());
+        let spec = hqueue_tests::queue_spec(name, partitions as i32, 3600);
         let result = self.admin.create_queue(spec);
         if self.queues.contains_key(name) {
             assert_eq!(refusal(result).code, TErrorCode::EXISTS);

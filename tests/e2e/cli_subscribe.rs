@@ -1,5 +1,6 @@
 //! `hqueue subscribe`, and readers that leave.
 
+use hqueue_tests::silent::HangsUp;
 use hqueue_tests::{Broker, Follower, PATIENCE, wait};
 
 use crate::cli::has_fields;
@@ -27,6 +28,20 @@ fn subscribe_prints_what_comes_and_leaves_in_order() {
     let columns: Vec<&str> = line.split('\t').collect();
     assert_eq!((columns.len(), columns[0], columns[2], columns[3]), (4, "0", "t", "meanwhile"));
     follower.kill();
+}
+
+/// A broker that takes the connection and then does not help is no reason to give up, if there are others.
+#[test]
+fn the_next_broker_is_asked() {
+    let broker = Broker::start();
+    broker.create("q", 1);
+    broker.put("q", 0, &["a"]);
+    let hangs_up = HangsUp::listen();
+    let url = format!("hqueue://{},127.0.0.1:{}", hangs_up.address(), broker.port());
+    let follower = Follower::start(["subscribe", "q", "--name", "s", "--from", "earliest", "--connect", &url]);
+    assert!(follower.line().ends_with("\ta"));
+    assert!(hangs_up.count() > 0, "it was asked first");
+    assert_eq!(follower.terminate().0, Some(0));
 }
 
 /// A second process of the name takes over what the first, killed, no longer takes.

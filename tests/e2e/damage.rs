@@ -5,8 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hqueue_protocol::generated::{THQueueServiceSyncClient, TScanReport};
+use hqueue_tests::gateway::everything;
 use hqueue_tests::order::check_rising;
-use hqueue_tests::{Broker, Consumer, Id, PATIENCE, long_form, seed, wait};
+use hqueue_tests::{Answer, Broker, Consumer, Id, PATIENCE, long_form, seed, wait};
 use tempfile::TempDir;
 
 /// What a killed broker has left, to be damaged again and again.
@@ -178,17 +180,36 @@ fn a_torn_journal_loses_no_queue() {
     }
 }
 
+/// One block of partition 0 in the middle is damaged.
+fn damage_one_block(data: &Path) {
+    change(&segment(data), |b| {
+        let middle = end_of_data(b) / 2;
+        let value = b[middle..].windows(8).position(|w| w == b"xxxxxxxx").unwrap();
+        b[middle + value] = b'y';
+    });
+}
+
+/// A scanner passes over the block that cannot be read, and says so to those who ask.
+#[test]
+fn a_scanner_says_what_it_has_passed_over() {
+    let mut remains = Remains::make();
+    let found = remains.start_after(damage_one_block);
+    assert_eq!(found.len(), COUNT - 1);
+    let mut gateway = remains.broker.gateway();
+    let scanner = gateway.message_scanner_open("q".into(), 0, everything()).unwrap();
+    assert_eq!(gateway.message_scanner_report(scanner).unwrap(), TScanReport::new(0, 0), "before it has read");
+    let list = gateway.message_scanner_get_list(scanner, 1000).unwrap();
+    assert_eq!(list.len(), COUNT - 1);
+    assert_eq!(gateway.message_scanner_report(scanner).unwrap(), TScanReport::new(0, 1));
+    assert!(gateway.message_scanner_get_list(scanner, 1000).unwrap().is_empty());
+    assert_eq!(gateway.message_scanner_report(scanner).unwrap(), TScanReport::new(0, 1), "it is counted once");
+}
+
 /// A subscriber passes over the block that cannot be read, and what it has missed is counted.
 #[test]
 fn a_subscriber_goes_on_behind_a_damaged_block() {
     let mut remains = Remains::make();
-    remains.start_after(|data| {
-        change(&segment(data), |b| {
-            let middle = end_of_data(b) / 2;
-            let value = b[middle..].windows(8).position(|w| w == b"xxxxxxxx").unwrap();
-            b[middle + value] = b'y';
-        });
-    });
+    remains.start_after(damage_one_block);
     let consumer = Consumer::start();
     remains.broker.subscribe("q", "s", &consumer.address(), &[]);
     remains.broker.put("q", 0, &["end"]);
@@ -196,4 +217,30 @@ fn a_subscriber_goes_on_behind_a_damaged_block() {
     remains.broker.wait_for_no_lag("q", "s");
     assert_eq!(consumer.count(), COUNT + 2 - 1, "all but one of partition 0, the neighbour, and the end");
     assert!(remains.broker.log().contains("damaged"));
+    assert_eq!(remains.broker.subscription("q", "s").expired(), 0, "damage is not taken for expiry");
+}
+
+/// What lies behind it may fail as often as it likes: the damage is counted, and said, once.
+#[test]
+fn damage_is_said_once_however_often_it_is_read() {
+    for ordering in ["partition", "none"] {
+        let mut remains = Remains::make();
+        remains.start_after(|data| {
+            change(&segment(data), |b| {
+                let at = b.windows(8).position(|w| w == b"xxxxxxxx").unwrap();
+                b[at] = b'y';
+            });
+        });
+        let consumer = Consumer::answering(|_| Answer::Value(-1));
+        let options = [("retry-min", "10ms"), ("retry-max", "10ms"), ("max-attempts", "1000000"), ("ordering", ordering)];
+        remains.broker.subscribe("q", "s", &consumer.address(), &options);
+        wait("it fails again and again", PATIENCE, || consumer.call_count() >= 10);
+        remains.broker.run(&["set_subscriber", "q", "s", "--batch-messages", "7"]).text();
+        let calls = consumer.call_count();
+        wait("and again", PATIENCE, || consumer.call_count() >= calls + 10);
+        let said = remains.broker.log().matches("messages are damaged and are not delivered").count();
+        assert_eq!(said, 1, "{ordering}");
+        assert_eq!(remains.broker.subscription("q", "s").expired(), 0, "{ordering}");
+        remains.broker.kill();
+    }
 }

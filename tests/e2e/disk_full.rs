@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::{fs, io};
 
-use hqueue_protocol::generated::{TErrorCode, THQueueAdminServiceSyncClient, TQueueSpec};
+use hqueue_protocol::generated::{TErrorCode, THQueueAdminServiceSyncClient};
 use hqueue_tests::gateway::put_for_ids;
 use hqueue_tests::message::to_put;
 use hqueue_tests::order::check_order;
@@ -61,7 +61,7 @@ fn a_full_disk() {
     let taken = io::copy(&mut io::repeat(1), &mut fs::File::create(&rest).unwrap());
     assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::StorageFull);
     broker.run(&["put", "q", "--topic", "t", &"x".repeat(100_000)]).refused(1, &["space"]);
-    let spec = TQueueSpec::new(b"another".to_vec(), 1, 60, std::collections::BTreeMap::new());
+    let spec = hqueue_tests::queue_spec("another", 1, 60);
     let refused = refusal(broker.admin().create_queue(spec.clone()));
     println!("create: {refused:?}");
     assert_eq!(refused.code, TErrorCode::NO_SPACE);

@@ -20,6 +20,10 @@ fn counters_move_with_what_happens() {
     assert!(metrics.sum("hqueue_put_bytes_total", &[queue]) > 150.0);
     assert!(metrics.sum("hqueue_syncs_total", &[]) >= 1.0);
     assert!(metrics.sum("hqueue_sync_microseconds_total", &[]) > 0.0);
+    assert_eq!(metrics.sum("hqueue_sync_seconds_count", &[]), metrics.sum("hqueue_syncs_total", &[]), "a histogram of the same");
+    assert_eq!(metrics.sum("hqueue_sync_seconds_bucket", &["le=\"+Inf\""]), metrics.sum("hqueue_sync_seconds_count", &[]));
+    assert_eq!(metrics.sum("hqueue_partitions_held", &[]), 2.0);
+    assert_eq!(metrics.sum("hqueue_subscription_state", &[subscriber, "state=\"active\""]), 1.0);
     assert_eq!(metrics.sum("hqueue_delivered_messages_total", &[queue, subscriber]), 150.0);
     assert_eq!(metrics.sum("hqueue_lag_messages", &[queue, subscriber]), 0.0);
     assert!(metrics.sum("hqueue_calls_total", &[subscriber, "result=\"consumed\""]) >= 2.0);

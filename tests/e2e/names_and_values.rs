@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hqueue_protocol::generated::{
-    TErrorCode, THQueueAdminServiceSyncClient, THQueueServiceSyncClient, TMessage, TQueueSpec, TSubscriberSpec,
+    TErrorCode, THQueueAdminServiceSyncClient, THQueueServiceSyncClient, TMessage, TSubscriberSpec,
 };
 use hqueue_tests::gateway::put_for_ids;
 use hqueue_tests::message::to_put;
@@ -25,7 +25,7 @@ const GOOD_NAMES: [&str; 14] =
     ["a", "0", "_", "__", "a..b", "a.", "a-", "A", "zookeeper", "address", "topics", "assignment", "subscribers", "con.txt"];
 
 fn create(admin: &mut Admin, name: &[u8]) -> thrift::Result<Vec<String>> {
-    admin.create_queue(TQueueSpec::new(name.to_vec(), 1, 60, std::collections::BTreeMap::new()))
+    admin.create_queue(hqueue_tests::queue_spec(name, 1, 60))
 }
 
 fn subscriber(name: &[u8]) -> TSubscriberSpec {

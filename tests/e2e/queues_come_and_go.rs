@@ -145,7 +145,7 @@ fn what_cannot_be_made_or_changed_says_why() {
     let mut admin = broker.admin();
     let mut create = |name: &str, partitions: i32, keys: &[(&str, &str)]| {
         let configuration = keys.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        admin.create_queue(TQueueSpec::new(name.as_bytes().to_vec(), partitions, 60, Some(configuration)))
+        admin.create_queue(TQueueSpec { configuration: Some(configuration), ..hqueue_tests::queue_spec(name, partitions, 60) })
     };
     let refused = refusal(create("q", 1, &[]));
     assert_eq!(refused.code, TErrorCode::EXISTS);

@@ -252,7 +252,10 @@ fn the_others_take_over_from_one_that_died() {
         gateway.renew(alive).unwrap();
         one.values().iter().filter(|v| *v == "after").count() == 4
     });
-    assert_eq!(broker.subscription("q", "s").endpoints(), [one.address()]);
+    wait("the registration of the dead one ends", PATIENCE, || {
+        gateway.renew(alive).unwrap();
+        broker.subscription("q", "s").endpoints() == [one.address()]
+    });
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hqueue_protocol::generated::{
-    TErrorCode, THQueueAdminServiceSyncClient, THQueueServiceSyncClient, TMessage, TMessageID, TQueueSpec,
+    TErrorCode, THQueueAdminServiceSyncClient, THQueueServiceSyncClient, TMessage, TMessageID, TMessageScan, TScanReport,
 };
+use hqueue_tests::gateway::everything;
 use hqueue_tests::{Answer, Broker, Consumer, PATIENCE, refusal, wait};
 
 const QUICK: [(&str, &str); 2] = [("retry-min", "20ms"), ("retry-max", "100ms")];
@@ -67,7 +68,9 @@ fn consumed_and_expired_are_all() {
         let good = messages.iter().take_while(|m| m.text() != "stop").count() as i32;
         Answer::Value(if good > 0 { good } else { -1 })
     });
-    broker.subscribe("q", "s", &consumer.address(), &QUICK);
+    // Until it expires, and not until it is a dead letter.
+    let options = [QUICK.as_slice(), &[("max-attempts", "1000000")]].concat();
+    broker.subscribe("q", "s", &consumer.address(), &options);
     broker.put("q", 0, &["1", "2", "3", "stop", "5", "6"]);
     wait("the first come", PATIENCE, || consumer.count() == 3);
     wait("the others expire", PATIENCE, || broker.subscription("q", "s").lag() == 0);
@@ -75,6 +78,25 @@ fn consumed_and_expired_are_all() {
     assert_eq!((status.delivered(), status.expired()), (3, 3));
     broker.put("q", 0, &["7"]);
     wait("it goes on", PATIENCE, || consumer.has("7"));
+}
+
+/// A scanner whose messages expire before they are read says how many they were.
+#[test]
+fn a_scanner_says_what_has_expired() {
+    let broker = Broker::start();
+    broker.create_with_ttl("q", 1, 2);
+    let ids = broker.put("q", 0, &["1", "2", "3"]);
+    let mut gateway = broker.gateway();
+    let from = |n: usize| TMessageScan { start_i_d: Some(ids[n].into()), ..everything() };
+    let scanner = gateway.message_scanner_open("q".into(), 0, from(1)).unwrap();
+    wait("they expire", PATIENCE, || broker.scan("q", 0).is_empty());
+    assert!(gateway.message_scanner_get_list(scanner, 10).unwrap().is_empty());
+    assert_eq!(gateway.message_scanner_report(scanner).unwrap(), TScanReport::new(2, 0));
+    // One that begins there later is told the same.
+    broker.put("q", 0, &["4"]);
+    let scanner = gateway.message_scanner_open("q".into(), 0, from(2)).unwrap();
+    assert_eq!(gateway.message_scanner_get_list(scanner, 10).unwrap().len(), 1);
+    assert_eq!(gateway.message_scanner_report(scanner).unwrap(), TScanReport::new(1, 0));
 }
 
 /// A message is as old as its arrival, whatever id its putter has thought up.
@@ -103,9 +125,7 @@ fn ids_that_clients_set_are_ignored() {
 #[test]
 fn odd_times_to_live() {
     let broker = Broker::start();
-    let create = |name: &str, ttl: i64| {
-        broker.admin().create_queue(TQueueSpec::new(name.as_bytes().to_vec(), 1, ttl, std::collections::BTreeMap::new()))
-    };
+    let create = |name: &str, ttl: i64| broker.admin().create_queue(hqueue_tests::queue_spec(name, 1, ttl));
     for ttl in [0, -1, i64::MIN] {
         let refused = refusal(create("q", ttl));
         assert_eq!(refused.code, TErrorCode::INVALID);

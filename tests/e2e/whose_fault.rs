@@ -48,6 +48,8 @@ fn a_hang_is_one_attempt_however_long_it_lasts() {
         consumer.connections_ever() >= connections + 5
     });
     assert_eq!(consumer.call_count(), 1, "messages are not sent before an empty call was answered");
+    let status = broker.subscription("q", "s");
+    assert!(status.last_error().contains("no answer"), "the hang stays the last error: {}", status.last_error());
     consumer.thaw();
     wait("the message comes when the consumer answers", PATIENCE, || consumer.has("b"));
     broker.wait_for_no_lag("q", "s");

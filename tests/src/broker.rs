@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use hqueue_protocol::generated::{THQueueAdminServiceSyncClient, TQueueSpec, TQueueStatus, TSubscriberSpec};
+use hqueue_protocol::generated::{THQueueAdminServiceSyncClient, TQueueStatus, TSubscriberSpec};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -22,12 +22,23 @@ use crate::wait::{PATIENCE, wait, wait_for};
 /// How a broker is started, where it differs from the usual.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// Further flags of `hqueue standalone`.
+    /// Further flags of `hqueue standalone` or `hqueue broker`.
     pub flags: Vec<String>,
     /// Where it keeps its data; `None`: in a folder that goes away with the broker's value.
     pub data: Option<PathBuf>,
     /// What a shell does before it becomes the broker: `ulimit -n 256`.
     pub before: Option<String>,
+    /// Where it meets others; `None`: it is alone.
+    pub meeting: Option<Meeting>,
+}
+
+/// Where brokers of a cluster meet.
+#[derive(Clone, Debug)]
+pub struct Meeting {
+    /// `HOST:PORT/root` of ZooKeeper.
+    pub zookeeper: String,
+    /// `3s`
+    pub session_timeout: String,
 }
 
 /// A broker; it is killed and its data removed with its value. If the test fails, the end of its log is shown.
@@ -66,10 +77,31 @@ impl Broker {
     /// If it does not start.
     #[must_use]
     pub fn with(setup: Setup) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut broker = Self { setup, folder, port: free_port(), http: free_port(), process: None };
+        let mut broker = Self::prepared(setup);
         broker.restart();
         broker
+    }
+
+    /// One that meets others and tells them and its clients another address than its port, which `advertise` is told.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn advertising(meeting: Meeting, advertise: impl FnOnce(u16) -> String) -> Self {
+        let mut broker = Self::prepared(Setup { meeting: Some(meeting), ..Setup::default() });
+        broker.setup.flags.extend(["--advertise".to_owned(), advertise(broker.port)]);
+        broker.restart();
+        broker
+    }
+
+    /// The same, but it runs only once it is [launched](Self::launch).
+    ///
+    /// # Panics
+    /// If its folder cannot be made.
+    #[must_use]
+    pub fn prepared(setup: Setup) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self { setup, folder, port: free_port(), http: free_port(), process: None }
     }
 
     /// Starts the process again, on the same ports and data, and waits until it serves.
@@ -79,6 +111,13 @@ impl Broker {
     #[track_caller]
     pub fn restart(&mut self) {
         self.launch();
+        self.wait_until_it_serves();
+    }
+
+    /// # Panics
+    /// If it does not serve, or has ended.
+    #[track_caller]
+    pub fn wait_until_it_serves(&mut self) {
         wait("the broker serves", PATIENCE, || {
             let ended = self.process.as_mut().and_then(|p| p.try_wait().expect("it is ours"));
             assert!(ended.is_none(), "the broker ended at once: {ended:?}");
@@ -108,7 +147,13 @@ impl Broker {
                 shell
             }
         };
-        command.arg("standalone").arg("--data").arg(self.data());
+        match &self.setup.meeting {
+            None => drop(command.arg("standalone")),
+            Some(Meeting { zookeeper, session_timeout }) => {
+                command.args(["broker", "--zookeeper", zookeeper, "--session-timeout", session_timeout]);
+            }
+        }
+        command.arg("--data").arg(self.data());
         command.args(["--listen", &format!("127.0.0.1:{}", self.port), "--http", &format!("127.0.0.1:{}", self.http)]);
         command.args(&self.setup.flags);
         command
@@ -133,9 +178,21 @@ impl Broker {
         String::from_utf8_lossy(&fs::read(self.log_path()).expect("the log can be read")).into_owned()
     }
 
+    /// Whether a process was started and not yet ended by us.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// `host:port` of its gateway.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     #[must_use]
@@ -173,6 +230,20 @@ impl Broker {
         let mut process = self.process.take().expect("the broker runs");
         process.kill().expect("it is ours");
         process.wait().expect("it is ours");
+    }
+
+    /// Stops the process where it is, until [`thaw`](Self::thaw).
+    ///
+    /// # Panics
+    /// If it is not running.
+    pub fn freeze(&self) {
+        signal(self.pid(), Signal::STOP);
+    }
+
+    /// # Panics
+    /// If it is not running.
+    pub fn thaw(&self) {
+        signal(self.pid(), Signal::CONT);
     }
 
     /// Sends SIGTERM.
@@ -295,7 +366,7 @@ impl Broker {
     /// If it is refused.
     #[track_caller]
     pub fn create_with_ttl(&self, queue: &str, partitions: i32, ttl_seconds: i64) {
-        let spec = TQueueSpec::new(queue.as_bytes().to_vec(), partitions, ttl_seconds, std::collections::BTreeMap::new());
+        let spec = crate::queue_spec(queue, partitions, ttl_seconds);
         self.admin().create_queue(spec).expect("the queue is made");
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hqueue_protocol::generated::{
     HQueueAdminServiceSyncClient, HQueueError, HQueueServiceSyncClient, TErrorCode, THQueueServiceSyncClient, TMessage,
-    TMessageScan,
+    TMessageScan, TRegistration,
 };
 use thrift::protocol::{
     TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol, TInputProtocol, TOutputProtocol,
@@ -144,4 +144,31 @@ pub fn scan(gateway: &mut Gateway, queue: &str, partition: i16, scan: TMessageSc
 #[must_use]
 pub fn everything() -> TMessageScan {
     TMessageScan::new(None, None, None)
+}
+
+/// What a subscriber says of itself that wants everything from the oldest message on.
+#[must_use]
+pub fn registration(name: &str, address: &str) -> TRegistration {
+    TRegistration {
+        subscriber: Some(name.into()),
+        address: Some(address.to_owned()),
+        topics: None,
+        partitions: None,
+        start_position: Some("earliest".to_owned()),
+        partition_start_positions: None,
+        transport: None,
+        protocol: None,
+    }
+}
+
+/// A queue that is asked for, without anything that need not be said.
+#[must_use]
+pub fn queue_spec(name: impl AsRef<[u8]>, partitions: i32, ttl_seconds: i64) -> hqueue_protocol::generated::TQueueSpec {
+    hqueue_protocol::generated::TQueueSpec {
+        name: Some(name.as_ref().to_vec()),
+        partitions: Some(partitions),
+        ttl_seconds: Some(ttl_seconds),
+        configuration: Some(std::collections::BTreeMap::new()),
+        ..Default::default()
+    }
 }

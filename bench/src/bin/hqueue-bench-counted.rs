@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use hqueue_bench::setting::Durability;
 use hqueue_bench::sides::Allocated;
-use hqueue_broker::{Options, Standalone};
+use hqueue_broker::{Broker, Options};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -32,7 +32,7 @@ async fn main() -> ExitCode {
     let cli = Cli::parse();
     let options =
         Options { data: cli.data, listen: cli.listen, http: None, durability: cli.durability.into(), ..Options::default() };
-    let broker = match Standalone::start(options).await {
+    let broker = match Broker::start(options).await {
         Ok(broker) => broker,
         Err(error) => {
             eprintln!("{error}");

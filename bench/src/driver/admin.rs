@@ -36,6 +36,7 @@ impl Admin {
             partitions: Some(i32::from(partitions)),
             ttl_seconds: Some(86_400),
             configuration: Some(BTreeMap::new()),
+            ..TQueueSpec::default()
         };
         self.call::<CreateQueue>(&CreateQueueArgs { spec }).await.map(drop)
     }

@@ -57,6 +57,33 @@ impl Dialect for FloorDialect {
     }
 }
 
+/// The floor's frames with the number of the queue in each put, for a client that runs in a process of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct BridgeDialect;
+
+impl Dialect for BridgeDialect {
+    fn put(&self, queue: &str, shape: PutShape) -> PutTemplate {
+        let number: u16 = queue.trim_start_matches(|sign: char| !sign.is_ascii_digit()).parse().unwrap_or_default();
+        let mut head = vec![0; 4];
+        head.extend_from_slice(&number.to_be_bytes());
+        head.extend_from_slice(&[0; 2]);
+        head.extend_from_slice(&count(shape.messages));
+        PutTemplate::new(&head, 6, shape, &[])
+    }
+
+    fn check_answer(&self, body: &[u8]) -> Outcome<()> {
+        FloorDialect.check_answer(body)
+    }
+
+    fn read_push(&self, body: &[u8], take: &mut dyn FnMut(&[u8], usize)) -> Outcome<()> {
+        FloorDialect.read_push(body, take)
+    }
+
+    fn answer_push(&self, body: &[u8], out: &mut Vec<u8>) -> Outcome<()> {
+        FloorDialect.answer_push(body, out)
+    }
+}
+
 /// HQueue's contract: framed Thrift in the binary protocol, written and read without generated code.
 #[derive(Clone, Copy, Debug)]
 pub struct ThriftDialect;

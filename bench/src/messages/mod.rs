@@ -10,11 +10,13 @@
 //!                                          counts from 0 within its producer and partition
 //! ```
 
+mod bare;
 mod ledger;
 mod stamp;
 mod template;
 mod walk;
 
+pub use bare::BareValues;
 pub use ledger::Ledger;
 pub use stamp::{STAMP_BYTES, Stamp};
 pub use template::{PutShape, PutTemplate};

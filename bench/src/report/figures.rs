@@ -1,9 +1,9 @@
 //! Named numbers of one side in one round.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// In the order in which they were added; the name holds the unit.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Figures(Vec<(String, f64)>);
 
@@ -26,6 +26,10 @@ impl Figures {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {

@@ -2,25 +2,55 @@
 
 mod figures;
 mod machine;
+mod markdown;
+mod pictures;
+mod plot;
 mod ratio;
+mod summary;
 mod table;
 
-use serde::Serialize;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
 
 pub use self::figures::Figures;
 pub use self::machine::Machine;
+pub use self::markdown::write as write_page;
 pub use self::ratio::{Bound, Goal, Ratio};
+pub use self::summary::Summary;
 pub use self::table::print;
+use crate::failure::{Doing, Outcome};
 
 /// Everything of one run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     pub machine: Machine,
+    /// Empty in reports of HQueue alone.
+    #[serde(default)]
+    pub peers: Vec<PeerReport>,
     pub scenarios: Vec<ScenarioReport>,
 }
 
+/// What took part beside HQueue, and how it was set.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PeerReport {
+    pub name: String,
+    pub version: String,
+    pub client: String,
+    /// Name, value, reason.
+    pub knobs: Vec<[String; 3]>,
+}
+
+impl Report {
+    /// Reads what was written as JSON.
+    pub fn read(path: &Path) -> Outcome<Self> {
+        let text = std::fs::read(path).doing(|| format!("reading {}", path.display()))?;
+        serde_json::from_slice(&text).map_err(std::io::Error::from).doing(|| format!("reading {}", path.display()))
+    }
+}
+
 /// One scenario, all its rounds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ScenarioReport {
     pub name: String,
     pub settings: serde_json::Value,
@@ -31,7 +61,7 @@ pub struct ScenarioReport {
 }
 
 /// What each side did in one round, in the order in which they ran.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Round {
     pub sides: Vec<(String, Figures)>,
 }

@@ -1,6 +1,6 @@
 //! Ratios inside rounds. On a noisy machine nothing else can be compared.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Round;
 
@@ -23,9 +23,13 @@ pub enum Bound {
 }
 
 /// A goal and what came of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ratio {
     pub of: String,
+    pub side: String,
+    pub figure: String,
+    /// What it is divided by.
+    pub over: Option<String>,
     pub goal: String,
     /// One a round.
     pub values: Vec<f64>,
@@ -79,6 +83,21 @@ impl Ratio {
         !self.goal.is_empty() || !self.values.is_empty()
     }
 
+    /// Is it a peer's figure that it is divided by?
+    #[must_use]
+    pub fn is_over_peer(&self) -> bool {
+        self.over.as_deref().is_some_and(|over| !["floor", "other", "loopback"].contains(&over))
+    }
+
+    /// Of two with the same goal: is this one further from being met?
+    #[must_use]
+    pub fn is_harder_than(&self, other: &Self) -> bool {
+        match (self.median, other.median) {
+            (Some(own), Some(theirs)) => (own < theirs) == self.goal.starts_with("at least"),
+            (own, theirs) => own.is_some() && theirs.is_none(),
+        }
+    }
+
     #[must_use]
     pub fn of(goal: &Goal, rounds: &[Round]) -> Self {
         let values: Vec<_> = rounds.iter().filter_map(|round| goal.value(round)).collect();
@@ -90,11 +109,22 @@ impl Ratio {
             Bound::AtMost(bound) => (format!("at most {bound}"), median.map(|median| median <= bound)),
             Bound::None => (String::new(), None),
         };
-        Self { of: goal.of(), goal: text, values, median, least: sorted.first().copied(), most: sorted.last().copied(), met }
+        Self {
+            of: goal.of(),
+            side: goal.side.to_owned(),
+            figure: goal.figure.to_owned(),
+            over: goal.over.map(|(side, _)| side.to_owned()),
+            goal: text,
+            values,
+            median,
+            least: sorted.first().copied(),
+            most: sorted.last().copied(),
+            met,
+        }
     }
 }
 
-fn median(sorted: &[f64]) -> Option<f64> {
+pub(super) fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     if sorted.len() % 2 == 1 {
         return Some(upper);

@@ -55,7 +55,7 @@ fn print_scenario(text: &mut String, scenario: &ScenarioReport) {
 }
 
 /// The names of all figures, in the order of their first appearance.
-fn columns(scenario: &ScenarioReport) -> Vec<&str> {
+pub(super) fn columns(scenario: &ScenarioReport) -> Vec<&str> {
     let mut names = Vec::new();
     for (_, figures) in scenario.rounds.iter().flat_map(|round| &round.sides) {
         for name in figures.names() {
@@ -68,7 +68,7 @@ fn columns(scenario: &ScenarioReport) -> Vec<&str> {
 }
 
 /// Three digits or more.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),
         10.0..100.0 => format!("{value:.1}"),

@@ -24,7 +24,7 @@ const SHAPES: [PutShape; 3] = [
 pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
     let mut reports = Vec::new();
     for shape in SHAPES {
-        let mut rounds = Rounds::default();
+        let mut rounds = Rounds::of("allocations");
         for _ in 0..bench.rounds {
             rounds.begin();
             rounds.add(Side::HQueue.name(), measure(bench, shape).await)?;
@@ -47,8 +47,12 @@ async fn measure(bench: &Bench, shape: PutShape) -> Outcome<Figures> {
     let (clock, dialect) = (Clock::start(), Side::HQueue.dialect());
     let load = Load { queues: 1, partitions: PARTITIONS, producers: 4, in_flight: 4, shape };
     let receiver = Receiver::listen(1, dialect.clone(), Ledger::new(4, usize::from(PARTITIONS)), clock).await?;
-    let setup =
-        Setup { durability: Durability::Sync, queues: 1, partitions: PARTITIONS, receivers: receiver.addresses().to_vec() };
+    let setup = Setup {
+        durability: Durability::Sync,
+        queues: 1,
+        partitions: PARTITIONS,
+        subscribers: vec![receiver.addresses().to_vec()],
+    };
     let mut broker = Counted::start(&bench.places, &setup).await?;
     let mut producers = Producers::connect(broker.address, &dialect, &load, clock).await?;
     let warm = producers.run(Until::Time(Instant::now() + bench.warm_up)).await?;

@@ -19,7 +19,7 @@ const SHAPE: PutShape = PutShape { messages: 100, value_bytes: 1024 };
 const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
-    let mut rounds = Rounds::default();
+    let mut rounds = Rounds::of("backlog");
     for _ in 0..bench.rounds {
         rounds.begin();
         rounds.add(Side::HQueue.name(), measure(bench).await)?;
@@ -38,8 +38,12 @@ async fn measure(bench: &Bench) -> Outcome<Figures> {
     let load = Load { queues: 1, partitions: PARTITIONS, producers: 4, in_flight: 4, shape: SHAPE };
     let receiver = Receiver::listen(1, dialect.clone(), Ledger::new(4, usize::from(PARTITIONS)), clock).await?;
     receiver.behave(Behaviour::Hold);
-    let setup =
-        Setup { durability: Durability::Async, queues: 1, partitions: PARTITIONS, receivers: receiver.addresses().to_vec() };
+    let setup = Setup {
+        durability: Durability::Async,
+        queues: 1,
+        partitions: PARTITIONS,
+        subscribers: vec![receiver.addresses().to_vec()],
+    };
     let mut running = Side::HQueue.start(&bench.places, &setup).await?;
     let empty = running.process.usage()?.resident_bytes;
     let a_put = (SHAPE.messages * SHAPE.value_bytes) as u64;

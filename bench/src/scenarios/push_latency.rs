@@ -27,11 +27,11 @@ const WARM_UP: u64 = 50;
 
 pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
     let count = u64::try_from(bench.time.as_millis() / PAUSE.as_millis()).unwrap_or(u64::MAX).max(1);
-    let mut rounds = Rounds::default();
+    let mut rounds = Rounds::of("push-lat");
     for _ in 0..bench.rounds {
         rounds.begin();
         rounds.add(LOOPBACK, bare_calls(bench, count).await)?;
-        for side in bench.places.sides() {
+        for side in bench.places.own_sides() {
             rounds.add(side.name(), pushes(side, bench, count).await)?;
         }
     }
@@ -56,8 +56,12 @@ async fn pushes(side: Side, bench: &Bench, count: u64) -> Outcome<Figures> {
     let (clock, dialect) = (Clock::start(), side.dialect());
     let load = Load { queues: 1, partitions: PARTITIONS, producers: 1, in_flight: 1, shape: SHAPE };
     let receiver = Receiver::listen(1, dialect.clone(), Ledger::new(1, usize::from(PARTITIONS)), clock).await?;
-    let setup =
-        Setup { durability: Durability::Async, queues: 1, partitions: PARTITIONS, receivers: receiver.addresses().to_vec() };
+    let setup = Setup {
+        durability: Durability::Async,
+        queues: 1,
+        partitions: PARTITIONS,
+        subscribers: vec![receiver.addresses().to_vec()],
+    };
     let mut running = side.start(&bench.places, &setup).await?;
     let mut producers = Producers::connect(running.address, &dialect, &load, clock).await?;
     let mut answers = Latencies::default();

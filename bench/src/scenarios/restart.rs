@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Bench;
 use super::flow::PATIENCE;
 use super::rounds::Rounds;
+use super::{Bench, restart_peers};
 use crate::driver::{Admin, Behaviour, Clock, Load, Producers, Receiver, Until};
 use crate::failure::{Failure, Outcome};
 use crate::messages::{Ledger, PutShape};
@@ -16,17 +16,17 @@ use crate::sides::{Running, Setup, Side, queue_name, wait_for_port};
 
 const PARTITIONS: u16 = 8;
 const SHAPE: PutShape = PutShape { messages: 100, value_bytes: 1024 };
-const CRASH: &str = "crash";
-const ORDERLY: &str = "orderly";
+pub(super) const CRASH: &str = "crash";
+pub(super) const ORDERLY: &str = "orderly";
 /// Neither the log nor the index in memory.
-const COLD: &str = "cold";
+pub(super) const COLD: &str = "cold";
 
 pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
     let (clock, dialect) = (Clock::start(), Side::HQueue.dialect());
     let receiver = Receiver::listen(1, dialect.clone(), Ledger::new(1, usize::from(PARTITIONS)), clock).await?;
     // It takes the first push and never answers, so that all of the data is ahead of the subscriber at every start.
     receiver.behave(Behaviour::Hold);
-    let setup = Setup { durability: Durability::Async, queues: 1, partitions: PARTITIONS, receivers: Vec::new() };
+    let setup = Setup { durability: Durability::Async, queues: 1, partitions: PARTITIONS, subscribers: Vec::new() };
     let mut running = Side::HQueue.start(&bench.places, &setup).await?;
     fill(bench, &running, clock).await?;
     let mut admin = Admin::connect(running.address).await?;
@@ -34,12 +34,16 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
     drop(admin);
     receiver.wait_arrived(1, PATIENCE).await?;
 
-    let mut rounds = Rounds::default();
+    let mut rounds = Rounds::of("restart");
     for _ in 0..bench.rounds {
         rounds.begin();
         for how in [CRASH, ORDERLY, COLD] {
             rounds.add(how, restart(bench, &mut running, &receiver, how, clock).await)?;
         }
+    }
+    drop(running);
+    for peer in &bench.places.peers {
+        restart_peers::run(bench, *peer, &mut rounds).await?;
     }
     let settings = json!({
         "stored_bytes": bench.store_bytes, "partitions": PARTITIONS, "value_bytes": SHAPE.value_bytes,
@@ -90,7 +94,7 @@ async fn restart(bench: &Bench, running: &mut Running, receiver: &Receiver, how:
 }
 
 /// Lets the kernel forget all files. Needs root.
-fn drop_caches() -> Outcome<()> {
+pub(super) fn drop_caches() -> Outcome<()> {
     rustix::fs::sync();
     std::fs::write("/proc/sys/vm/drop_caches", "3")
         .map_err(|error| Failure::Side(format!("the page cache cannot be emptied ({error}): no cold start")))

@@ -6,11 +6,17 @@ use crate::report::{Figures, Round};
 /// All rounds of a scenario, and why some measurements have no figure.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
+    /// What is said of on the way.
+    name: String,
     pub(super) rounds: Vec<Round>,
     pub(super) failures: Vec<String>,
 }
 
 impl Rounds {
+    pub(super) fn of(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
     /// Begins the next round. Ratios compare what is in one round only.
     pub(super) fn begin(&mut self) {
         self.rounds.push(Round::default());
@@ -20,6 +26,8 @@ impl Rounds {
     pub(super) fn add(&mut self, side: &str, figures: Outcome<Figures>) -> Outcome<()> {
         match figures {
             Ok(figures) => {
+                let first: Vec<_> = figures.iter().take(3).map(|(name, value)| format!("{name} {value:.1}")).collect();
+                eprintln!("{} round {}, {side}: {}", self.name, self.rounds.len(), first.join(", "));
                 if let Some(round) = self.rounds.last_mut() {
                     round.add(side, figures);
                 }
@@ -28,7 +36,7 @@ impl Rounds {
             Err(failure @ Failure::Usage(_)) => Err(failure),
             Err(failure) => {
                 let failure = format!("round {}, {side}: {failure}", self.rounds.len());
-                eprintln!("{failure}");
+                eprintln!("{} {failure}", self.name);
                 self.failures.push(failure);
                 Ok(())
             }

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use super::flow::{self, Flow};
 use super::rounds::Rounds;
-use super::{Bench, flow};
+use super::{Bench, goals};
 use crate::driver::Load;
 use crate::failure::Outcome;
 use crate::messages::PutShape;
@@ -19,7 +20,7 @@ const IN_FLIGHT: usize = 4;
 pub(super) struct Size {
     name: &'static str,
     shape: PutShape,
-    /// For the rate over the floor's, when puts are synced.
+    /// For the rate over the floor's.
     goal: Bound,
 }
 
@@ -28,30 +29,33 @@ pub(super) const SMALL: Size =
 pub(super) const MEDIUM: Size =
     Size { name: "tput-1k", shape: PutShape { messages: 100, value_bytes: 1024 }, goal: Bound::AtLeast(0.6) };
 pub(super) const LARGE: Size =
-    Size { name: "tput-64k", shape: PutShape { messages: 4, value_bytes: 64 << 10 }, goal: Bound::None };
+    Size { name: "tput-64k", shape: PutShape { messages: 4, value_bytes: 64 << 10 }, goal: Bound::AtLeast(0.6) };
 
 /// Synced before the acknowledgement.
 pub(super) async fn run(bench: &Bench, size: &Size) -> Outcome<Vec<ScenarioReport>> {
-    Ok(vec![measure(bench, size, Durability::Sync, size.goal).await?])
+    Ok(vec![measure(bench, size, Durability::Sync).await?])
 }
 
 /// Acknowledged when written: all sizes.
 pub(super) async fn run_async(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
     let mut reports = Vec::new();
     for size in [SMALL, MEDIUM, LARGE] {
-        reports.push(measure(bench, &size, Durability::Async, Bound::None).await?);
+        reports.push(measure(bench, &size, Durability::Async).await?);
     }
     Ok(reports)
 }
 
-async fn measure(bench: &Bench, size: &Size, durability: Durability, goal: Bound) -> Outcome<ScenarioReport> {
+async fn measure(bench: &Bench, size: &Size, durability: Durability) -> Outcome<ScenarioReport> {
     let load =
         Load { queues: bench.queues, partitions: PARTITIONS, producers: PRODUCERS, in_flight: IN_FLIGHT, shape: size.shape };
-    let mut rounds = Rounds::default();
+    let flow = Flow::closed(load, durability);
+    let queues = if bench.queues == 1 { String::new() } else { format!(", {} queues", bench.queues) };
+    let name = format!("{}, {}{queues}", size.name, durability.name());
+    let mut rounds = Rounds::of(&name);
     for _ in 0..bench.rounds {
         rounds.begin();
-        for side in bench.places.sides() {
-            rounds.add(side.name(), flow::measure(side, bench, &load, durability).await)?;
+        for side in bench.places.sides_with(durability) {
+            rounds.add(side.name(), flow::measure(side, bench, &flow).await)?;
         }
     }
     let settings = json!({
@@ -59,6 +63,8 @@ async fn measure(bench: &Bench, size: &Size, durability: Durability, goal: Bound
         "messages_a_put": size.shape.messages, "value_bytes": size.shape.value_bytes,
         "seconds": bench.time.as_secs_f64(), "endpoints": bench.endpoints, "queues": bench.queues,
     });
-    let goals = [Goal::over_floor("msgs/s", goal), Goal::over_floor("CPU us/msg", Bound::None), Goal::over_other("msgs/s")];
-    Ok(ScenarioReport::new(size.name, settings, rounds.rounds, rounds.failures, &goals))
+    let mut wanted =
+        vec![Goal::over_floor("msgs/s", size.goal), Goal::over_floor("CPU us/msg", Bound::None), Goal::over_other("msgs/s")];
+    wanted.extend(goals::over_peers(bench, &[("msgs/s", Bound::AtLeast(1.5)), ("CPU us/msg", Bound::None)]));
+    Ok(ScenarioReport::new(&name, settings, rounds.rounds, rounds.failures, &wanted))
 }

@@ -23,7 +23,7 @@ pub(super) async fn start(places: &Places, program: &Path, durability: Durabilit
     std::fs::create_dir_all(&data).doing(|| format!("making {}", data.display()))?;
     let address = free_port()?;
     let process = spawn(places, program, &data, address, durability)?;
-    let mut running = Running { process, address, data };
+    let mut running = Running { process, others: Vec::new(), clients: Vec::new(), address, data, site: None };
     wait_for_port(&mut running.process, address).await?;
     Ok(running)
 }
@@ -50,20 +50,20 @@ pub(super) fn spawn(
     Process::start(program, &args, places.data.join("hqueue.out"))
 }
 
-/// A broker with queues and a subscriber of everything.
+/// A broker with queues and subscribers of everything.
 pub(super) async fn start_with(places: &Places, program: &Path, setup: &Setup) -> Outcome<Running> {
     let running = start(places, program, setup.durability).await?;
     set_up(running.address, setup).await?;
     Ok(running)
 }
 
-/// The queues; a subscriber of all of each, if there is a receiver.
+/// The queues; the subscribers, of all of each.
 pub(super) async fn set_up(broker: SocketAddr, setup: &Setup) -> Outcome<()> {
     let mut admin = Admin::connect(broker).await?;
     for queue in (0..setup.queues).map(queue_name) {
         admin.create_queue(&queue, setup.partitions).await?;
-        if !setup.receivers.is_empty() {
-            admin.subscribe(&queue, SUBSCRIBER, Vec::new(), &setup.receivers).await?;
+        for (number, addresses) in setup.subscribers.iter().enumerate() {
+            admin.subscribe(&queue, &format!("{SUBSCRIBER}{number}"), Vec::new(), addresses).await?;
         }
     }
     Ok(())

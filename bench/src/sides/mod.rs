@@ -1,61 +1,51 @@
-//! What is measured: each side runs as a process of its own, with a data folder of its own.
+//! What is measured: each side runs as processes of its own, with a data folder of its own.
 
 mod counted;
 mod floor;
 mod hqueue;
+mod live;
+mod places;
 mod process;
+mod running;
+mod sdk;
+mod syncs;
 mod usage;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
+
+use serde::Serialize;
 
 pub use self::counted::{Allocated, Counted};
 pub use self::hqueue::queue_name;
+pub use self::live::{Live, Plan};
+pub use self::places::Places;
 pub use self::process::{Process, free_port, version_of, wait_for_port};
-pub use self::usage::{Usage, machine_busy};
+pub use self::running::{Running, Setup};
+pub use self::syncs::{SyncCount, files_synced_by_writes};
+pub use self::usage::{Usage, descendants, machine_busy};
 use crate::driver::{Dialect, FloorDialect, ThriftDialect};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
+use crate::peers::Peer;
 use crate::setting::Durability;
 
 /// A side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static str")]
 pub enum Side {
     Floor,
+    /// Driven with frames that are encoded once.
     HQueue,
-    /// Another build of HQueue.
+    /// Another build of it.
     Other,
+    /// HQueue, driven through its own client library.
+    Sdk,
+    Peer(Peer),
 }
 
-/// Where things are.
-#[derive(Clone, Debug)]
-pub struct Places {
-    /// The `hqueue` binary.
-    pub hqueue: PathBuf,
-    /// Another one, to be compared with it.
-    pub other: Option<PathBuf>,
-    /// This program.
-    pub bench: PathBuf,
-    /// A folder that this run made for the data of all sides.
-    pub data: PathBuf,
-}
-
-/// What a side is started with.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    pub durability: Durability,
-    pub queues: u16,
-    /// Of each queue.
-    pub partitions: u16,
-    pub receivers: Vec<SocketAddr>,
-}
-
-/// A side that runs and can be put to. Ended, and its data removed, when dropped.
-#[derive(Debug)]
-pub struct Running {
-    pub process: Process,
-    pub address: SocketAddr,
-    data: PathBuf,
+impl From<Side> for &'static str {
+    fn from(side: Side) -> Self {
+        side.name()
+    }
 }
 
 impl Side {
@@ -65,23 +55,39 @@ impl Side {
             Self::Floor => "floor",
             Self::HQueue => "hqueue",
             Self::Other => "other",
+            Self::Sdk => "hqueue-sdk",
+            Self::Peer(peer) => peer.name(),
         }
     }
 
+    /// The frames of the sides that are driven by frames. Peers have clients of their own.
     #[must_use]
     pub fn dialect(self) -> Arc<dyn Dialect> {
         match self {
-            Self::Floor => Arc::new(FloorDialect),
-            Self::HQueue | Self::Other => Arc::new(ThriftDialect),
+            Self::HQueue | Self::Other | Self::Sdk => Arc::new(ThriftDialect),
+            Self::Floor | Self::Peer(_) => Arc::new(FloorDialect),
         }
     }
 
-    /// Starts the side with a subscriber of everything.
+    /// Can it acknowledge as this class says?
+    #[must_use]
+    pub const fn has(self, durability: Durability) -> bool {
+        !matches!((self, durability), (Self::Peer(Peer::RabbitMq), Durability::Async))
+    }
+
+    /// How many subscribers it may have.
+    #[must_use]
+    pub const fn has_subscribers(self, count: usize) -> bool {
+        count <= 1 || !matches!(self, Self::Floor)
+    }
+
+    /// Starts a side that is driven by frames, with the subscribers of the setup.
     pub async fn start(self, places: &Places, setup: &Setup) -> Outcome<Running> {
         match self {
             Self::Floor => floor::start(places, setup).await,
-            Self::HQueue => hqueue::start_with(places, &places.hqueue, setup).await,
+            Self::HQueue | Self::Sdk => hqueue::start_with(places, &places.hqueue, setup).await,
             Self::Other => hqueue::start_with(places, places.other.as_ref().unwrap_or(&places.hqueue), setup).await,
+            Self::Peer(peer) => Err(Failure::Usage(format!("{} has a client of its own", peer.name()))),
         }
     }
 }
@@ -89,41 +95,4 @@ impl Side {
 /// A broker without queues.
 pub async fn bare_broker(places: &Places, durability: Durability) -> Outcome<Running> {
     hqueue::start(places, &places.hqueue, durability).await
-}
-
-impl Places {
-    /// Who takes part in each round, in this order.
-    #[must_use]
-    pub fn sides(&self) -> Vec<Side> {
-        let other = self.other.is_some().then_some(Side::Other);
-        [Side::Floor, Side::HQueue].into_iter().chain(other).collect()
-    }
-}
-
-impl Running {
-    /// Ends the broker as a crash would, starts it again on the same data and returns at once.
-    pub fn restart(&mut self, places: &Places, durability: Durability) -> Outcome<()> {
-        self.process.kill()?;
-        self.process = hqueue::spawn(places, &places.hqueue, &self.data, self.address, durability)?;
-        Ok(())
-    }
-
-    /// Stops the broker in order, starts it again on the same data and returns at once.
-    pub async fn restart_in_order(&mut self, places: &Places, durability: Durability) -> Outcome<()> {
-        self.process.stop().await?;
-        self.process = hqueue::spawn(places, &places.hqueue, &self.data, self.address, durability)?;
-        Ok(())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Removing files under a process that writes them may fail, so it goes first; a failure of either is seen in the output.
-        if let Err(failure) = self.process.kill() {
-            eprintln!("{failure}");
-        }
-        if let Err(error) = std::fs::remove_dir_all(&self.data) {
-            eprintln!("removing {}: {error}", self.data.display());
-        }
-    }
 }

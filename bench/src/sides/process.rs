@@ -14,7 +14,7 @@ use super::usage::Usage;
 use crate::failure::{Doing, Failure, Outcome};
 
 /// How long a process may take to open its port, and to end after it was asked to.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a port or an end is looked for.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -31,16 +31,19 @@ pub struct Process {
 impl Process {
     /// Starts a program; what it prints goes to a file `output`.
     pub fn start(program: &Path, args: &[&OsStr], output: PathBuf) -> Outcome<Self> {
+        let mut command = Command::new(program);
+        command.args(args);
+        Self::start_command(command, output)
+    }
+
+    /// Starts what the command says; what it prints goes to a file `output`.
+    pub fn start_command(mut command: Command, output: PathBuf) -> Outcome<Self> {
         let out = File::create(&output).doing(|| format!("making {}", output.display()))?;
         let err = out.try_clone().doing(|| format!("opening {}", output.display()))?;
+        let program = Path::new(command.get_program()).to_owned();
         let started = Instant::now();
-        let child = Command::new(program)
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .spawn()
-            .doing(|| format!("starting {}", program.display()))?;
+        let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
+        let child = child.doing(|| format!("starting {}", program.display()))?;
         let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
         Ok(Self { name, child, output, started })
     }
@@ -50,10 +53,10 @@ impl Process {
         self.child.id()
     }
 
-    /// What it has used of the machine so far.
+    /// What it and its children have used of the machine so far.
     pub fn usage(&mut self) -> Outcome<Usage> {
         self.check()?;
-        Usage::of(self.id())
+        Usage::of_tree(self.id())
     }
 
     /// Ends it at once.

@@ -36,6 +36,28 @@ impl Usage {
         })
     }
 
+    /// The process and all that it has started.
+    pub fn of_tree(pid: u32) -> Outcome<Self> {
+        let mut all = Self::of(pid)?;
+        for child in descendants(pid) {
+            // One that has ended meanwhile has nothing to say.
+            all = Self::of(child).map_or(all, |used| all.and(used));
+        }
+        Ok(all)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            cpu: self.cpu + other.cpu,
+            sleeps: self.sleeps + other.sleeps,
+            resident_bytes: self.resident_bytes + other.resident_bytes,
+            disk_read_bytes: self.disk_read_bytes + other.disk_read_bytes,
+            disk_written_bytes: self.disk_written_bytes + other.disk_written_bytes,
+        }
+    }
+
     /// What was used since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
@@ -47,6 +69,28 @@ impl Usage {
             disk_written_bytes: self.disk_written_bytes.saturating_sub(before.disk_written_bytes),
         }
     }
+}
+
+/// The children of a process, and theirs.
+#[must_use]
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let processes =
+        fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let parents: Vec<(u32, u32)> = processes.filter_map(|child| Some((child, parent(child)?))).collect();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(parents.iter().filter(|(_, own)| *own == parent).map(|(child, _)| *child));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Field 4 of `stat`.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// How long all cores together were busy since the machine began, with anything.
@@ -99,6 +143,15 @@ mod tests {
     fn this_process_can_be_read() {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.resident_bytes > 100_000, "{usage:?}");
+    }
+
+    #[test]
+    fn a_child_is_found() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let found = descendants(std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&child.id()), "{found:?}");
     }
 
     #[test]

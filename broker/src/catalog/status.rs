@@ -5,8 +5,10 @@ use std::sync::atomic::Ordering;
 
 use hqueue_protocol::generated::{TCheckpoint, TPartitionStatus, TQueueStatus, TQueueSummary, TSubscriptionStatus};
 use hqueue_protocol::id::MessageId;
-use hqueue_storage::store::StoreError;
+use hqueue_storage::store::{PartitionStatistics, StoreError};
 
+use super::catalog::Catalog;
+use super::elsewhere::Route;
 use super::queue::Queue;
 use crate::partition::{Fill, MessageScanner};
 use crate::refusal::Refusal;
@@ -27,11 +29,11 @@ struct Lag {
     expired: u64,
 }
 
-/// All of `status QUEUE`.
-pub async fn queue_status(queue: &Queue, owner: &str) -> Result<TQueueStatus, Refusal> {
+/// What this broker knows of `status QUEUE`: its own partitions, and subscriptions as far as they are served here.
+pub async fn queue_status(catalog: &Catalog, queue: &Queue, broker: &str) -> Result<TQueueStatus, Refusal> {
     let mut partitions = Vec::new();
     for partition in 0..queue.partitions() {
-        partitions.push(partition_status(queue, partition, owner).await?);
+        partitions.push(partition_status(catalog, queue, partition, broker).await?);
     }
     let mut subscriptions = Vec::new();
     for subscription in queue.subscriptions() {
@@ -45,33 +47,52 @@ pub async fn queue_status(queue: &Queue, owner: &str) -> Result<TQueueStatus, Re
     })
 }
 
-/// One line of `status`.
-pub async fn queue_summary(queue: &Queue) -> Result<TQueueSummary, Refusal> {
+/// One line of `status`, of what is here.
+pub async fn queue_summary(catalog: &Catalog, queue: &Queue) -> Result<TQueueSummary, Refusal> {
     let subscriptions = queue.subscriptions();
     let mut lag_messages = 0;
     for subscription in &subscriptions {
         lag_messages += lag(queue, subscription).await?.messages;
     }
+    let offline = (0..queue.partitions()).filter(|p| matches!(catalog.route(queue, *p), Route::Offline(_))).count();
     Ok(TQueueSummary {
         name: Some(queue.name.as_str().as_bytes().to_vec()),
         partitions: Some(queue.partitions().into()),
-        offline: Some(0),
+        offline: Some(i32::try_from(offline).unwrap_or(i32::MAX)),
         subscriptions: Some(i32::try_from(subscriptions.len()).unwrap_or(i32::MAX)),
         lag_messages: Some(signed(lag_messages)),
     })
 }
 
-async fn partition_status(queue: &Queue, partition: i16, owner: &str) -> Result<TPartitionStatus, Refusal> {
-    let statistics = queue.store.statistics(partition).await?;
+async fn partition_status(catalog: &Catalog, queue: &Queue, partition: i16, broker: &str) -> Result<TPartitionStatus, Refusal> {
+    let is_online = queue.ownership.held(partition).is_some();
+    // In a store that is shared, whoever does not hold a partition knows nothing of it.
+    let is_known = catalog.is_here(queue, partition) && (is_online || !catalog.is_shared());
+    let owner = match catalog.is_here(queue, partition) {
+        true => Some(broker.to_owned()),
+        false => queue.assignment().and_then(|a| a.broker_of(partition).map(|b| b.to_string())),
+    };
+    let statistics = match is_known {
+        true => or_nothing(queue.store.statistics(partition).await)?,
+        false => PartitionStatistics::default(),
+    };
     Ok(TPartitionStatus {
         partition: Some(partition),
-        owner: Some(owner.to_owned()),
-        state: Some("online".to_owned()),
+        owner: Some(owner.unwrap_or_default()),
+        state: Some(if is_online { "online" } else { "offline" }.to_owned()),
         first_i_d: statistics.first.map(|id| id.to_string()),
         last_i_d: statistics.last.map(|id| id.to_string()),
         messages: Some(signed(statistics.messages)),
         bytes: Some(signed(statistics.bytes)),
     })
+}
+
+/// What a partition that is not held has: nothing that is known here.
+fn or_nothing<T: Default>(found: Result<T, StoreError>) -> Result<T, StoreError> {
+    match found {
+        Err(StoreError::NotHeld { .. }) => Ok(T::default()),
+        other => other,
+    }
 }
 
 /// One subscription, as `status` and `list_subscribers` show it.
@@ -97,7 +118,7 @@ pub async fn subscription_status(queue: &Queue, subscription: &Subscription) -> 
         delivered: read(&counters.delivered),
         failed: read(&counters.failed),
         expired_messages: Some(signed(counters.expired.load(Ordering::Relaxed) + lag.expired)),
-        dead_lettered: Some(0),
+        dead_lettered: Some(signed(counters.dead_lettered.load(Ordering::Relaxed))),
         last_error: last_error.as_ref().map(|e| e.text.clone()),
         last_error_time: last_error.map(|e| e.at.to_string()),
         checkpoints: Some(checkpoints),
@@ -111,7 +132,8 @@ async fn lag(queue: &Queue, subscription: &Subscription) -> Result<Lag, Refusal>
     for worker in subscription.workers() {
         let checkpoint = worker.checkpoint();
         let from = checkpoint.id.successor();
-        let committed = queue.store.committed(worker.partition())?;
+        // One that is handed over at this moment is counted by whoever has it then.
+        let committed = or_nothing(queue.store.committed(worker.partition()))?;
         if committed.last.is_none_or(|last| last < from) {
             continue;
         }
@@ -136,7 +158,7 @@ async fn lag(queue: &Queue, subscription: &Subscription) -> Result<Lag, Refusal>
 }
 
 /// When the first message came that the worker has not finished; ids begin with that time.
-async fn oldest_unfinished(queue: &Queue, worker: &SubscriptionWorker) -> Result<Option<Moment>, StoreError> {
+pub(super) async fn oldest_unfinished(queue: &Queue, worker: &SubscriptionWorker) -> Result<Option<Moment>, StoreError> {
     let from = worker.checkpoint().id.successor();
     let filter = worker.shared().filter();
     let mut scanner = MessageScanner::new(Arc::clone(&queue.store), worker.partition(), filter, from, MessageId::MAX);

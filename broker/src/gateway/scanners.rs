@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hqueue_protocol::generated::{TErrorCode, TMessageID, TMessageScan};
+use hqueue_protocol::client::RpcClient;
+use hqueue_protocol::generated::{TErrorCode, TMessageID, TMessageScan, TScanReport};
 use hqueue_protocol::id::MessageId;
 use hqueue_protocol::stored::StoredSlice;
 use tokio::time::Instant;
 
 use crate::catalog::Queue;
-use crate::partition::{MessageScanner, TopicFilter};
+use crate::partition::MessageScanner;
 use crate::refusal::Refusal;
 use crate::subscription::TaskScope;
 
@@ -21,9 +22,24 @@ const MAX_SCANNERS: usize = 10_000;
 /// Most bytes of a reply, unless a single message is larger.
 const REPLY_BYTES: usize = 8 * 1024 * 1024;
 
+/// A scanner at another broker.
+#[derive(Clone, Debug)]
+pub(super) struct RemoteScanner {
+    pub(super) peer: RpcClient,
+    pub(super) address: String,
+    /// Its number there.
+    pub(super) id: i32,
+}
+
+#[derive(Debug)]
+enum Place {
+    Here(Arc<tokio::sync::Mutex<MessageScanner>>),
+    There(RemoteScanner),
+}
+
 #[derive(Debug)]
 struct OpenScanner {
-    scanner: Arc<tokio::sync::Mutex<MessageScanner>>,
+    scanner: Place,
     last_used: Instant,
 }
 
@@ -53,10 +69,19 @@ impl Scanners {
     /// Opens a scanner on one partition.
     pub(super) fn open(self: &Arc<Self>, queue: &Queue, partition: i16, scan: TMessageScan) -> Result<i32, Refusal> {
         queue.check_partition(partition)?;
-        let filter = TopicFilter::new(scan.topics.unwrap_or_default());
+        let filter = queue.filter(scan.topics.unwrap_or_default());
         let from = scan.start_i_d.map_or(Ok(MessageId::MIN), |id| read_id(&id))?;
         let stop = scan.stop_i_d.map_or(Ok(MessageId::MAX), |id| read_id(&id))?;
         let scanner = MessageScanner::new(Arc::clone(&queue.store), partition, filter, from, stop);
+        self.keep(Place::Here(Arc::new(tokio::sync::Mutex::new(scanner))))
+    }
+
+    /// Knows a scanner of another broker by a number of ours.
+    pub(super) fn open_remote(self: &Arc<Self>, remote: RemoteScanner) -> Result<i32, Refusal> {
+        self.keep(Place::There(remote))
+    }
+
+    fn keep(self: &Arc<Self>, scanner: Place) -> Result<i32, Refusal> {
         let mut open = self.lock();
         if open.by_id.len() >= MAX_SCANNERS {
             return Err(Refusal::new(TErrorCode::TOO_LARGE, format!("{MAX_SCANNERS} open scanners are the limit of a broker")));
@@ -65,12 +90,22 @@ impl Scanners {
         while open.by_id.contains_key(&id) {
             id = fastrand::i32(1..);
         }
-        let scanner = Arc::new(tokio::sync::Mutex::new(scanner));
         open.by_id.insert(id, OpenScanner { scanner, last_used: Instant::now() });
         if !std::mem::replace(&mut open.watched, true) {
             self.watch();
         }
         Ok(id)
+    }
+
+    /// Where the scanner is, if at another broker.
+    pub(super) fn remote(&self, id: i32) -> Result<Option<RemoteScanner>, Refusal> {
+        let mut open = self.lock();
+        let found = open.by_id.get_mut(&id).ok_or_else(|| no_scanner(id))?;
+        found.last_used = Instant::now();
+        match &found.scanner {
+            Place::Here(_) => Ok(None),
+            Place::There(remote) => Ok(Some(remote.clone())),
+        }
     }
 
     /// The next messages: at most so many and 8 MiB. Empty: the end, for now.
@@ -79,19 +114,36 @@ impl Scanners {
             .ok()
             .filter(|n| *n > 0)
             .ok_or_else(|| Refusal::invalid(format!("{messages} messages: ask for 1 or more")))?;
-        let scanner = {
-            let mut open = self.lock();
-            let found = open.by_id.get_mut(&id).ok_or_else(|| no_scanner(id))?;
-            found.last_used = Instant::now();
-            Arc::clone(&found.scanner)
-        };
+        let scanner = self.here(id)?;
         let mut scanner = scanner.lock().await;
         scanner.fill_cold(messages, REPLY_BYTES).await?;
         Ok(scanner.take(messages, REPLY_BYTES)?)
     }
 
-    pub(super) fn close(&self, id: i32) -> Result<(), Refusal> {
-        self.lock().by_id.remove(&id).map(|_| ()).ok_or_else(|| no_scanner(id))
+    /// What it has passed over since it was opened.
+    pub(super) async fn report(&self, id: i32) -> Result<TScanReport, Refusal> {
+        let scanner = self.here(id)?;
+        let missing = scanner.lock().await.missing();
+        let count = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
+        Ok(TScanReport { expired: count(missing.expired), damaged: count(missing.damaged) })
+    }
+
+    fn here(&self, id: i32) -> Result<Arc<tokio::sync::Mutex<MessageScanner>>, Refusal> {
+        let mut open = self.lock();
+        let found = open.by_id.get_mut(&id).ok_or_else(|| no_scanner(id))?;
+        found.last_used = Instant::now();
+        match &found.scanner {
+            Place::Here(scanner) => Ok(Arc::clone(scanner)),
+            Place::There(_) => Err(no_scanner(id)),
+        }
+    }
+
+    /// Closes a scanner. Returns it if it is at another broker, where it has to be closed, too.
+    pub(super) fn close(&self, id: i32) -> Result<Option<RemoteScanner>, Refusal> {
+        match self.lock().by_id.remove(&id).ok_or_else(|| no_scanner(id))?.scanner {
+            Place::Here(_) => Ok(None),
+            Place::There(remote) => Ok(Some(remote)),
+        }
     }
 
     /// One task closes what is idle; it runs while any is open.
@@ -122,7 +174,7 @@ fn no_scanner(id: i32) -> Refusal {
     Refusal::not_found(format!("there is no scanner {id}: a scanner is closed after {} s without use", IDLE_LIMIT.as_secs()))
 }
 
-fn read_id(id: &TMessageID) -> Result<MessageId, Refusal> {
+pub(super) fn read_id(id: &TMessageID) -> Result<MessageId, Refusal> {
     match (id.timestamp, id.sequence_i_d) {
         (Some(timestamp), Some(sequence)) if timestamp >= 0 && sequence >= 0 => Ok(MessageId::new(timestamp, sequence)),
         (timestamp, sequence) => {

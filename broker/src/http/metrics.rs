@@ -12,6 +12,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::cluster_figures::cluster_figures;
+use super::figures::{count, level};
+use super::sync_time::SyncTime;
 use crate::catalog::{Catalog, Queue, subscription_status};
 
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -45,6 +48,13 @@ struct SubscriptionLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    queue: String,
+    subscriber: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResultLabels {
     queue: String,
     subscriber: String,
@@ -61,6 +71,7 @@ impl MetricsSource {
         let mut registry = Registry::with_prefix("hqueue");
         self.store_figures(&mut registry);
         self.server_figures(&mut registry);
+        cluster_figures(&mut registry, &self.catalog);
         let mut left_out = 0;
         let queues = QueueFigures::register(&mut registry);
         let subscriptions = SubscriptionFigures::register(&mut registry);
@@ -86,7 +97,10 @@ impl MetricsSource {
         count(registry, "disk_read_bytes", "Bytes of these reads", counters.disk_read_bytes);
         count(registry, "damaged_blocks", "Blocks that were found damaged and skipped", counters.damaged_blocks);
         count(registry, "expired_messages", "Messages removed because of their age", counters.expired_messages);
+        let help = "Messages removed to make room for newer ones";
+        count(registry, "dropped_messages", help, counters.dropped_messages);
         level(registry, "tail_cache_bytes", "Recent messages in memory", counters.tail_cache_bytes);
+        registry.register_collector(Box::new(SyncTime(counters)));
     }
 
     fn server_figures(&self, registry: &mut Registry) {
@@ -116,18 +130,6 @@ impl MetricsSource {
             counters.foreign_peers(),
         );
     }
-}
-
-fn count(registry: &mut Registry, name: &str, help: &str, value: u64) {
-    let counter: Counter = Counter::default();
-    counter.inc_by(value);
-    registry.register(name, help, counter);
-}
-
-fn level(registry: &mut Registry, name: &str, help: &str, value: u64) {
-    let gauge: Gauge = Gauge::default();
-    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-    registry.register(name, help, gauge);
 }
 
 struct QueueFigures {
@@ -181,6 +183,8 @@ struct SubscriptionFigures {
     delivered: Count<SubscriptionLabels>,
     expired: Count<SubscriptionLabels>,
     damaged: Count<SubscriptionLabels>,
+    dead_lettered: Count<SubscriptionLabels>,
+    states: Level<StateLabels>,
     calls: Count<ResultLabels>,
     call_time: Count<SubscriptionLabels>,
     last_error: Seconds<SubscriptionLabels>,
@@ -195,6 +199,8 @@ impl SubscriptionFigures {
             delivered: Family::default(),
             expired: Family::default(),
             damaged: Family::default(),
+            dead_lettered: Family::default(),
+            states: Family::default(),
             calls: Family::default(),
             call_time: Family::default(),
             last_error: Family::default(),
@@ -206,6 +212,9 @@ impl SubscriptionFigures {
         registry.register("expired_unread_messages", "Messages that expired before they were consumed", figures.expired.clone());
         let help = "Messages that could not be delivered since their bytes are damaged";
         registry.register("damaged_unread_messages", help, figures.damaged.clone());
+        registry.register("dead_lettered_messages", "Messages that became dead letters", figures.dead_lettered.clone());
+        let help = "1 for the state in which the subscription is, as in its status";
+        registry.register("subscription_state", help, figures.states.clone());
         registry.register("calls", "Calls to the subscriber by result", figures.calls.clone());
         registry.register("call_microseconds", "Time that answered calls took", figures.call_time.clone());
         let help = "When a call failed last, in seconds since 1970 UTC; 0: never";
@@ -231,6 +240,10 @@ impl SubscriptionFigures {
             self.delivered.get_or_create(&labels).inc_by(counters.delivered.load(Ordering::Relaxed));
             self.expired.get_or_create(&labels).inc_by(counters.expired.load(Ordering::Relaxed));
             self.damaged.get_or_create(&labels).inc_by(counters.damaged.load(Ordering::Relaxed));
+            self.dead_lettered.get_or_create(&labels).inc_by(counters.dead_lettered.load(Ordering::Relaxed));
+            let state = subscription.state().name();
+            let of_state = StateLabels { queue: shared.queue.clone(), subscriber: shared.name.clone(), state };
+            self.states.get_or_create(&of_state).set(1);
             self.call_time.get_or_create(&labels).inc_by(counters.call_micros.load(Ordering::Relaxed));
             let failed = counters.failed.load(Ordering::Relaxed);
             let consumed = counters.consumed.load(Ordering::Relaxed);

@@ -1,6 +1,9 @@
 //! `/healthz` and `/metrics` for those who watch over the broker.
 
+mod cluster_figures;
+mod figures;
 mod metrics;
+mod sync_time;
 
 use std::sync::Arc;
 

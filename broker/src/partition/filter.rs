@@ -1,13 +1,26 @@
 //! Which topics a reader wants.
 
-use hqueue_protocol::stored::TopicTable;
 use std::sync::Arc;
 
+use hqueue_protocol::stored::{StoredMessage, TopicTable};
+
+use crate::dead_letters::LetterIndex;
+
 /// The topics that a reader wants; none named means all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct TopicFilter {
     topics: Arc<[Vec<u8>]>,
+    /// Of a dead-letter queue: what is removed is not seen.
+    letters: Option<Arc<LetterIndex>>,
 }
+
+impl PartialEq for TopicFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.topics == other.topics
+    }
+}
+
+impl Eq for TopicFilter {}
 
 /// How much of some messages a reader wants, as far as their topics tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +36,24 @@ impl TopicFilter {
     pub fn new(mut topics: Vec<Vec<u8>>) -> Self {
         topics.sort_unstable();
         topics.dedup();
-        Self { topics: topics.into() }
+        Self { topics: topics.into(), letters: None }
+    }
+
+    /// The same for other topics.
+    #[must_use]
+    pub fn with_topics(&self, topics: Vec<Vec<u8>>) -> Self {
+        Self { letters: self.letters.clone(), ..Self::new(topics) }
+    }
+
+    /// The same in a dead-letter queue.
+    #[must_use]
+    pub fn among_letters(self, letters: Option<Arc<LetterIndex>>) -> Self {
+        Self { letters, ..self }
     }
 
     #[must_use]
     pub fn is_all(&self) -> bool {
-        self.topics.is_empty()
+        self.topics.is_empty() && self.letters.is_none()
     }
 
     #[must_use]
@@ -37,8 +62,12 @@ impl TopicFilter {
     }
 
     #[must_use]
-    pub fn wants(&self, topic: &[u8]) -> bool {
-        self.is_all() || self.topics.binary_search_by(|t| t.as_slice().cmp(topic)).is_ok()
+    pub fn wants(&self, message: &StoredMessage<'_>) -> bool {
+        self.wants_topic(message.topic) && self.letters.as_ref().is_none_or(|letters| !letters.hides(message))
+    }
+
+    fn wants_topic(&self, topic: &[u8]) -> bool {
+        self.topics.is_empty() || self.topics.binary_search_by(|t| t.as_slice().cmp(topic)).is_ok()
     }
 
     /// Looks at the topics noted of a block.
@@ -48,9 +77,9 @@ impl TopicFilter {
             return Wanted::All;
         }
         let TopicTable::Few(noted) = table else { return Wanted::Some };
-        match noted.iter().filter(|(topic, _)| self.wants(topic)).count() {
+        match noted.iter().filter(|(topic, _)| self.wants_topic(topic)).count() {
             0 => Wanted::None,
-            n if n == noted.len() => Wanted::All,
+            n if n == noted.len() && self.letters.is_none() => Wanted::All,
             _ => Wanted::Some,
         }
     }

@@ -25,7 +25,17 @@ pub struct MessageScanner {
     hand_messages: u32,
     hand_bytes: usize,
     missing: MissingCounts,
+    /// Missing messages of which a read has told, and that were not met yet as a gap in the running numbers.
+    told: u64,
+    /// Where messages are missing.
+    holes: Vec<Hole>,
 }
+
+/// More holes than that are not told one by one.
+const MAX_HOLES: usize = 1000;
+
+/// Ids from the first on, up to the second and without it, among which messages are missing and none is there.
+pub type Hole = (MessageId, MessageId);
 
 /// Messages that were passed over since the counts were last taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +72,8 @@ impl MessageScanner {
             hand_messages: 0,
             hand_bytes: 0,
             missing: MissingCounts::default(),
+            told: 0,
+            holes: Vec::new(),
         }
     }
 
@@ -76,8 +88,19 @@ impl MessageScanner {
         self.hand.is_empty()
     }
 
+    /// What was passed over since the counts were last taken.
+    #[must_use]
+    pub fn missing(&self) -> MissingCounts {
+        self.missing
+    }
+
     pub fn take_missing(&mut self) -> MissingCounts {
         std::mem::take(&mut self.missing)
+    }
+
+    /// Where they are missing.
+    pub fn take_holes(&mut self) -> Vec<Hole> {
+        std::mem::take(&mut self.holes)
     }
 
     /// The running number of the next message that `take` may hand out, as far as it is known.
@@ -96,6 +119,7 @@ impl MessageScanner {
         (self.hand_messages, self.hand_bytes) = (0, 0);
         self.cursor = Cursor::at(from);
         self.expected = number;
+        self.told = 0;
     }
 
     /// The same, for these topics.
@@ -151,38 +175,54 @@ impl MessageScanner {
     pub fn accept(&mut self, read: ReadBatch) -> Result<bool, StoreError> {
         let of = |why| read.missing.iter().filter(|m| m.why == why).map(|m| m.messages).sum::<u64>();
         let (expired, damaged, truncated) =
-            (of(MissingReason::Expired), of(MissingReason::Damaged), of(MissingReason::Truncated));
+            (of(MissingReason::Expired) + of(MissingReason::Dropped), of(MissingReason::Damaged), of(MissingReason::Truncated));
         self.missing.damaged += damaged;
-        if self.expected.is_some() {
-            // The numbers tell what has gone, also what nothing is left of; `add` takes the rest for expired.
-            self.expected = self.expected.map(|number| number + damaged + truncated);
-        } else {
+        self.told += damaged + truncated;
+        if self.expected.is_none() {
             self.missing.expired += expired;
+            self.told += expired;
+            if damaged + truncated + expired > 0 {
+                // Without a number before it this is no gap.
+                self.note_hole(self.cursor.from, read.blocks.first().map_or(read.next.from, |block| block.first));
+            }
         }
+        // The numbers tell what has gone, also what nothing is left of; what was not told otherwise has expired.
         for block in &read.blocks {
             self.add(block)?;
         }
-        self.cursor = read.next;
+        let from = std::mem::replace(&mut self.cursor, read.next).from;
         if read.at_end {
-            self.reach_end()?;
+            self.reach_end(from)?;
+            self.told = 0;
         }
         Ok(read.at_end)
     }
 
+    fn note_hole(&mut self, from: MessageId, to: MessageId) {
+        if from < to && self.holes.len() < MAX_HOLES {
+            self.holes.push((from, to));
+        }
+    }
+
     /// Nothing is left at or above the cursor: what was still expected has gone.
-    fn reach_end(&mut self) -> Result<(), StoreError> {
+    fn reach_end(&mut self, from: MessageId) -> Result<(), StoreError> {
         let committed = self.store.committed(self.partition)?;
         // A later commit may have come meanwhile, which is not gone.
         if committed.last.is_none_or(|last| last < self.cursor.from) {
-            self.note_gap(committed.next_number);
+            self.note_gap(committed.next_number, from, self.cursor.from);
             self.expected = Some(committed.next_number);
         }
         Ok(())
     }
 
-    fn note_gap(&mut self, number: u64) {
-        if let Some(gap) = self.expected.and_then(|expected| number.checked_sub(expected)).filter(|gap| *gap > 0) {
-            self.missing.expired += gap;
+    /// The next message at or above `from` is `to`, of this number.
+    fn note_gap(&mut self, number: u64, from: MessageId, to: MessageId) {
+        let Some(gap) = self.expected.and_then(|expected| number.checked_sub(expected)).filter(|gap| *gap > 0) else { return };
+        self.note_hole(from, to);
+        let told = gap.min(self.told);
+        self.told -= told;
+        if gap > told {
+            self.missing.expired += gap - told;
             self.missing.expired_to = Some(number);
         }
     }
@@ -195,7 +235,7 @@ impl MessageScanner {
                 self.add_part(part, from, wanted)?;
             }
         }
-        self.note_gap(block.number);
+        self.note_gap(block.number, from, block.first);
         self.expected = Some(block.number + u64::from(block.count));
         self.cursor = Cursor::at(block.last.successor().max(from));
         Ok(())
@@ -210,7 +250,7 @@ impl MessageScanner {
             return Ok(());
         }
         let (filter, stop) = (self.filter.clone(), self.stop);
-        let runs = part.runs(|m| m.id >= from && m.id < stop && filter.wants(m.topic)).map_err(|error| StoreError::Damaged {
+        let runs = part.runs(|m| m.id >= from && m.id < stop && filter.wants(m)).map_err(|error| StoreError::Damaged {
             path: format!("partition {}", self.partition).into(),
             reason: format!("messages from {} on cannot be read: {error}", part.first),
         })?;

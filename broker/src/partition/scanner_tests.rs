@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use hqueue_protocol::id::MessageId;
-use hqueue_protocol::stored::{PutBatch, StoredSlice};
+use hqueue_protocol::stored::{PutBatch, StoredSlice, TopicTable};
 use hqueue_storage::clock::SystemClock;
 use hqueue_storage::memory::MemoryStore;
-use hqueue_storage::store::{MessageStore, QueueSpec, QueueStore};
+use hqueue_storage::store::{Block, Cursor, MessageStore, Missing, MissingReason, QueueSpec, QueueStore, ReadBatch};
 
 use super::{CommitWaiters, Fill, MessageScanner, TopicFilter};
 
 async fn queue(tail_bytes: usize) -> Arc<dyn QueueStore> {
     let store = MemoryStore::with_tail(Arc::new(SystemClock::default()), tail_bytes);
-    let spec = QueueSpec { name: "q".into(), uid: uuid::Uuid::new_v4(), partitions: 1, ttl_ms: 60_000 };
+    let spec = QueueSpec { name: "q".into(), uid: uuid::Uuid::new_v4(), partitions: 1, ttl_ms: 60_000, limit: None };
     store.open_queue(spec, Arc::new(CommitWaiters::new(1))).await.unwrap()
 }
 
@@ -83,4 +83,50 @@ async fn a_stop_is_exclusive_and_a_start_inclusive() {
     let mut some = MessageScanner::new(queue, 0, TopicFilter::default(), ids[1], ids[3]);
     some.fill(10, 1000).unwrap();
     assert_eq!(values(&some.take(10, 1000).unwrap()), ["2", "3"]);
+}
+
+/// A block of the messages with these running numbers, whose ids are the same.
+fn block(numbers: std::ops::Range<u64>) -> Arc<Block> {
+    let id = |number: u64| MessageId::new(i64::try_from(number).unwrap(), 0);
+    Arc::new(Block {
+        partition: 0,
+        number: numbers.start,
+        arrival_ms: 0,
+        first: id(numbers.start),
+        last: id(numbers.end - 1),
+        count: u32::try_from(numbers.end - numbers.start).unwrap(),
+        topics: TopicTable::default(),
+        parts: Vec::new(),
+    })
+}
+
+/// Of 0..60, 10..20 were damaged and 30..45 have expired. Whether the numbers are known before or not, each is counted once.
+#[tokio::test]
+async fn what_is_damaged_has_not_expired_too() {
+    let queue = queue(1 << 20).await;
+    for (known, told) in [(None, 15), (Some(0), 15), (Some(0), 0)] {
+        let mut scanner = scanner(&queue, &[]);
+        scanner.reset(MessageId::MIN, known);
+        let missing = [(MissingReason::Damaged, 10), (MissingReason::Expired, told)];
+        let missing = missing.into_iter().map(|(why, messages)| Missing { why, messages }).collect();
+        let next = Cursor::at(MessageId::new(60, 0));
+        let read = ReadBatch { blocks: vec![block(0..10), block(20..30), block(45..60)], next, at_end: false, missing };
+        assert!(!scanner.accept(read).unwrap());
+        let counts = scanner.take_missing();
+        assert_eq!((counts.damaged, counts.expired), (10, 15), "known: {known:?}, told: {told}");
+        // Damage at the end of a read.
+        let damaged = vec![Missing { why: MissingReason::Damaged, messages: 5 }];
+        let next = Cursor::at(MessageId::new(75, 0));
+        let read = ReadBatch { blocks: vec![block(60..70)], next, at_end: false, missing: damaged };
+        scanner.accept(read).unwrap();
+        let read = ReadBatch {
+            blocks: vec![block(75..80)],
+            next: Cursor::at(MessageId::new(80, 0)),
+            at_end: false,
+            missing: Vec::new(),
+        };
+        scanner.accept(read).unwrap();
+        let counts = scanner.take_missing();
+        assert_eq!((counts.damaged, counts.expired), (5, 0), "known: {known:?}, told: {told}");
+    }
 }

@@ -8,6 +8,7 @@ use futures_util::stream::{self, StreamExt};
 use hqueue_coordination::{CoordinationError, SharedCoordinator};
 use hqueue_protocol::id::MessageId;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::shared::TaskScope;
@@ -30,6 +31,8 @@ pub struct Checkpoint {
     pub attempts: u32,
     /// The last id of that batch.
     pub attempts_to: Option<MessageId>,
+    /// Where the subscription began: what lies at or below never was its business. `None`: not known, or at the oldest message.
+    pub began: Option<MessageId>,
     /// The version of the node that holds it.
     pub version: i32,
 }
@@ -45,6 +48,8 @@ struct Payload {
     attempts: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempts_to: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    began: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
@@ -55,7 +60,19 @@ fn is_zero(n: &u32) -> bool {
 impl Checkpoint {
     #[must_use]
     pub const fn at(id: MessageId) -> Self {
-        Self { id, number: None, attempts: 0, attempts_to: None, version: 0 }
+        Self { id, number: None, attempts: 0, attempts_to: None, began: None, version: 0 }
+    }
+
+    /// That of a subscription that begins behind this id.
+    #[must_use]
+    pub fn first(id: MessageId) -> Self {
+        Self { began: (id > MessageId::MIN).then_some(id), ..Self::at(id) }
+    }
+
+    /// Somebody moves it: where the subscription began stays, unless it is to go on before that.
+    #[must_use]
+    pub fn moved_to(self, to: Self) -> Self {
+        Self { began: to.began.or(self.began).map(|began| began.min(to.id)), ..to }
     }
 
     #[must_use]
@@ -66,6 +83,7 @@ impl Checkpoint {
             number: self.number,
             attempts: self.attempts,
             attempts_to: self.attempts_to.map(|id| id.to_string()),
+            began: self.began.map(|id| id.to_string()),
         };
         serde_json::to_vec(&payload).unwrap_or_default()
     }
@@ -73,12 +91,13 @@ impl Checkpoint {
     /// Reads a node. The error says what is wrong with it.
     pub fn from_payload(payload: &[u8], version: i32) -> Result<Self, String> {
         let read: Payload = serde_json::from_slice(payload).map_err(|error| format!("the checkpoint cannot be read: {error}"))?;
-        let attempts_to = read.attempts_to.map(|id| id.parse::<MessageId>().map_err(|error| error.to_string())).transpose()?;
+        let parse = |id: Option<String>| id.map(|id| id.parse::<MessageId>().map_err(|error| error.to_string())).transpose();
+        let (attempts_to, began) = (parse(read.attempts_to)?, parse(read.began)?);
         if read.timestamp < 0 || read.sequence < 0 {
             return Err(format!("the checkpoint {}:{} is negative", read.timestamp, read.sequence));
         }
         let id = MessageId::new(read.timestamp, read.sequence);
-        Ok(Self { id, number: read.number, attempts: read.attempts, attempts_to, version })
+        Ok(Self { id, number: read.number, attempts: read.attempts, attempts_to, began, version })
     }
 }
 
@@ -89,8 +108,9 @@ pub struct CheckpointUpdater {
     scope: TaskScope,
     moved: Mutex<Vec<Arc<SubscriptionWorker>>>,
     running: AtomicBool,
-    /// Held while nodes are written, so that no two writes of one node overlap.
+    /// Held by a flush: when it returns, what had moved before is written. The end of the last one.
     writing: tokio::sync::Mutex<Option<Instant>>,
+    writes: Semaphore,
 }
 
 impl CheckpointUpdater {
@@ -102,15 +122,20 @@ impl CheckpointUpdater {
             moved: Mutex::default(),
             running: AtomicBool::new(false),
             writing: tokio::sync::Mutex::default(),
+            writes: Semaphore::new(CONCURRENT_WRITES),
         }
     }
 
     /// The worker's checkpoint has moved: it is written within a second.
     pub(super) fn mark(self: &Arc<Self>, worker: &Arc<SubscriptionWorker>) {
-        if worker.dirty.swap(true, Ordering::AcqRel) {
-            return;
+        if let Some(worker) = worker.mark_dirty() {
+            self.later([worker]);
         }
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(worker));
+    }
+
+    /// These are written within a second.
+    fn later(self: &Arc<Self>, workers: impl IntoIterator<Item = Arc<SubscriptionWorker>>) {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner).extend(workers);
         if !self.running.swap(true, Ordering::AcqRel) {
             let updater = Arc::clone(self);
             self.scope.spawn(async move { updater.run().await });
@@ -141,6 +166,7 @@ impl CheckpointUpdater {
         let mut writing = self.writing.lock().await;
         let moved = std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner));
         let mut failed = Vec::new();
+        moved.iter().for_each(|worker| worker.is_out());
         let mut writes = stream::iter(moved.into_iter().map(|worker| self.write(worker))).buffer_unordered(CONCURRENT_WRITES);
         while let Some(result) = writes.next().await {
             failed.extend(result);
@@ -150,14 +176,27 @@ impl CheckpointUpdater {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner).extend(failed);
     }
 
-    /// Returns the worker if its checkpoint has to be written again.
+    /// Writes this one now, if it has moved, and no other.
+    pub async fn write_now(self: &Arc<Self>, worker: &Arc<SubscriptionWorker>) {
+        if let Some(again) = self.write(Arc::clone(worker)).await {
+            self.later([again]);
+        }
+    }
+
+    /// Returns the worker if its checkpoint has to be written again, and nobody else does that.
     async fn write(&self, worker: Arc<SubscriptionWorker>) -> Option<Arc<SubscriptionWorker>> {
-        worker.dirty.store(false, Ordering::Release);
-        if worker.is_forgotten() {
+        // One write of a node at a time, so that they come in order; and not too many in all. Never closed.
+        let _alone = worker.writing.lock().await;
+        let _permit = self.writes.acquire().await;
+        if !worker.begin_dirty() || worker.is_forgotten() {
             return None;
         }
-        let checkpoint = worker.checkpoint();
         let shared = worker.shared();
+        if shared.ownership.owned(worker.partition()).is_none() {
+            // Not ours now. If it is again, this is written; if it is another's, nobody wants it.
+            return worker.mark_dirty();
+        }
+        let checkpoint = worker.begin_write();
         let path = paths::checkpoint(&shared.queue, worker.partition(), &shared.name);
         match self.coordinator.set(&path, &checkpoint.to_payload(), Some(checkpoint.version)).await {
             Ok(version) => {
@@ -165,30 +204,28 @@ impl CheckpointUpdater {
                 None
             }
             Err(CoordinationError::NoNode(_) | CoordinationError::Closed) => None, // deleted, or the end
-            Err(CoordinationError::BadVersion { .. }) => {
-                self.reload(&worker, &path).await;
-                None
-            }
+            Err(CoordinationError::BadVersion { .. }) => self.reload(&worker, &path).await,
             Err(error) => {
                 tracing::warn!(path, "checkpoint not written, tried again: {error}");
-                // Already marked by somebody else: then it is in the list.
-                (!worker.dirty.swap(true, Ordering::AcqRel)).then_some(worker)
+                worker.mark_dirty()
             }
         }
     }
 
-    /// Somebody else wrote the node: what stands there counts.
-    async fn reload(&self, worker: &Arc<SubscriptionWorker>, path: &str) {
+    /// The node has another version than was known: written by an earlier try of ours, or by somebody else, and then what stands there
+    /// counts. Returns the worker if it is to be written again.
+    async fn reload(&self, worker: &Arc<SubscriptionWorker>, path: &str) -> Option<Arc<SubscriptionWorker>> {
         match self.coordinator.get(path).await {
             Ok(Some(node)) => match Checkpoint::from_payload(&node.payload, node.version) {
-                Ok(checkpoint) => {
-                    tracing::info!(path, "the checkpoint was moved to {}", checkpoint.id);
-                    worker.moved(checkpoint);
-                }
-                Err(error) => tracing::error!(path, "{error}"),
+                Ok(checkpoint) if worker.reread(checkpoint) => None,
+                Ok(_) => worker.mark_dirty(),
+                Err(_) => None, // whoever watches the node says it
             },
-            Ok(None) => {}
-            Err(error) => tracing::warn!(path, "{error}"),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::warn!(path, "{error}");
+                worker.mark_dirty()
+            }
         }
     }
 }
@@ -206,10 +243,21 @@ mod tests {
             number: Some(5),
             attempts: 3,
             attempts_to: Some(MessageId::new(1_700_000_000_001, 0)),
+            began: Some(MessageId::new(1_600_000_000_000, 0)),
             version: 7,
             ..plain
         };
         assert_eq!(Checkpoint::from_payload(&failing.to_payload(), 7), Ok(failing));
+    }
+
+    #[test]
+    fn where_it_began_stays() {
+        let id = |ms| MessageId::new(ms, 0);
+        assert_eq!(Checkpoint::first(MessageId::MIN).began, None, "all of the messages are its business");
+        let first = Checkpoint::first(id(10));
+        assert_eq!(first.moved_to(Checkpoint::at(id(20))).began, Some(id(10)));
+        assert_eq!(first.moved_to(Checkpoint::at(id(4))).began, Some(id(4)), "what lies behind is its business now");
+        assert_eq!(Checkpoint::at(id(10)).moved_to(Checkpoint::at(id(20))).began, None);
     }
 
     #[test]

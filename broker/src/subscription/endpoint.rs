@@ -1,22 +1,26 @@
 //! Where a subscription's calls go: one Thrift server, the line of workers that have something for it, and its connections.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hqueue_protocol::endpoint::{EndpointCaller, EndpointMemory, EndpointOptions};
+use hqueue_protocol::endpoint::{EndpointMemory, EndpointOptions};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::options::{ProtocolChoice, TransportChoice};
+use super::caller::Caller;
+use super::health::Health;
+use super::options::{Ordering, ProtocolChoice, TransportChoice};
 use super::sender::MessageSender;
 use super::shared::SubscriptionShared;
+use super::window::Window;
 use super::worker::SubscriptionWorker;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const DETECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Connections to an endpoint: many stock servers serve one at a time.
-const CONNECTIONS: usize = 1;
+/// What an endpoint gets that does not say.
+pub const DEFAULT_CONNECTIONS: u16 = 1;
 
 /// How an endpoint wants to be called.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,15 +32,24 @@ pub struct EndpointSpec {
     /// What it says of itself; auto: what the subscription's options say.
     pub transport: TransportChoice,
     pub protocol: ProtocolChoice,
-    /// The partitions that it takes, sorted; `None`: all.
-    pub partitions: Option<Vec<i16>>,
+    /// Connections at the same time: many stock servers serve one at a time. 1 to 16.
+    pub connections: u16,
 }
+
+/// The partitions that an endpoint takes, sorted; `None`: all.
+pub type Takes = Option<Vec<i16>>;
 
 impl EndpointSpec {
     /// An endpoint that the subscription names itself.
     #[must_use]
     pub fn fixed(address: String) -> Self {
-        Self { address, registration: 0, transport: TransportChoice::Auto, protocol: ProtocolChoice::Auto, partitions: None }
+        Self {
+            address,
+            registration: 0,
+            transport: TransportChoice::Auto,
+            protocol: ProtocolChoice::Auto,
+            connections: DEFAULT_CONNECTIONS,
+        }
     }
 }
 
@@ -44,36 +57,31 @@ impl EndpointSpec {
 #[derive(Debug)]
 pub struct Endpoint {
     pub(super) spec: EndpointSpec,
+    /// That of the spec, for those who keep it.
+    pub(super) address: Arc<str>,
+    takes: Mutex<Takes>,
     pub(super) shared: Arc<SubscriptionShared>,
     /// Workers with something to send. It has room for every partition of the queue, and a worker stands in it at most once: it
     /// is never full.
     ready: (async_channel::Sender<Arc<SubscriptionWorker>>, async_channel::Receiver<Arc<SubscriptionWorker>>),
-    /// Senders that run, at most `CONNECTIONS`.
+    connections: usize,
+    /// Senders that run, at most one for each connection.
     senders: AtomicUsize,
     /// True while a sender runs.
     busy: watch::Sender<bool>,
     /// Connections without a sender.
-    callers: Mutex<Vec<EndpointCaller>>,
+    callers: Mutex<Vec<Caller>>,
     options: EndpointOptions,
     memory: Arc<EndpointMemory>,
-    pub(super) health: Mutex<Health>,
+    health: Mutex<Health>,
+    /// What may be on its way to it.
+    pub(super) window: Arc<Window>,
     pub(super) closed: CancellationToken,
-}
-
-/// What is known of an endpoint's life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Health {
-    /// It answered a call since its last end without an answer: the next such end counts as an attempt.
-    pub(super) known_to_live: bool,
-    /// It has to answer an empty call before messages are sent.
-    pub(super) to_be_asked: bool,
-    /// Empty calls without an answer in a row.
-    pub(super) unanswered: u32,
 }
 
 impl Endpoint {
     #[must_use]
-    pub fn new(spec: EndpointSpec, shared: Arc<SubscriptionShared>) -> Self {
+    pub fn new(spec: EndpointSpec, takes: Takes, shared: Arc<SubscriptionShared>) -> Self {
         let options = EndpointOptions {
             address: spec.address.clone(),
             transport: spec.transport.known().or(shared.options.transport.known()),
@@ -82,8 +90,18 @@ impl Endpoint {
             call_timeout: shared.options.call_timeout,
             detect_timeout: DETECT_TIMEOUT.min(shared.options.call_timeout),
         };
+        let calls = match shared.options.ordering {
+            Ordering::Partition => 1,
+            Ordering::None => shared.options.calls as usize,
+        };
+        let batch = (shared.options.batch_messages, shared.options.batch_bytes as usize);
+        let most = (shared.options.window_messages, shared.options.window_bytes as usize);
         Self {
+            window: Window::slowly(batch, most),
+            connections: usize::from(spec.connections).max(calls),
+            address: spec.address.as_str().into(),
             spec,
+            takes: Mutex::new(takes),
             closed: shared.scope.stop.child_token(),
             ready: async_channel::bounded(shared.partitions.max(1).unsigned_abs().into()),
             shared,
@@ -97,13 +115,37 @@ impl Endpoint {
     }
 
     pub(super) fn takes(&self, partition: i16) -> bool {
-        self.spec.partitions.as_ref().is_none_or(|partitions| partitions.binary_search(&partition).is_ok())
+        let takes = self.takes.lock().unwrap_or_else(PoisonError::into_inner);
+        takes.as_ref().is_none_or(|partitions| partitions.binary_search(&partition).is_ok())
+    }
+
+    /// Takes these from now on. True: they are others than before.
+    pub(super) fn set_takes(&self, takes: Takes) -> bool {
+        let mut known = self.takes.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = *known != takes;
+        *known = takes;
+        changed
+    }
+
+    pub(super) fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of its life already.
+    pub(super) fn set_health(&self, health: Health) {
+        *self.health() = health;
     }
 
     /// Does not answer at present.
     #[must_use]
     pub fn is_away(&self) -> bool {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).to_be_asked
+        self.health().to_be_asked
+    }
+
+    /// It has not answered several times: others are preferred, if they answer.
+    #[must_use]
+    pub fn is_passed_over(&self) -> bool {
+        self.health().is_passed_over()
     }
 
     /// Puts a worker in the line and sees that somebody serves it.
@@ -126,10 +168,21 @@ impl Endpoint {
         self.ready.1.is_empty()
     }
 
+    /// How many partitions stand in line.
+    pub(super) fn line(&self) -> usize {
+        self.ready.1.len()
+    }
+
+    /// There is work for one only, and this sender is not the only one.
+    pub(super) fn has_too_many_senders(&self) -> bool {
+        self.senders.load(Acquire) > 1 && self.health().is_for_one()
+    }
+
     /// True: the caller is to run a sender.
     fn start_sender(&self) -> bool {
-        let step = |n| (n < CONNECTIONS).then_some(n + 1);
-        let started = self.senders.fetch_update(Ordering::AcqRel, Ordering::Acquire, step).is_ok();
+        let most = if self.health().is_for_one() { 1 } else { self.connections };
+        let step = |n| (n < most).then_some(n + 1);
+        let started = self.senders.fetch_update(AcqRel, Acquire, step).is_ok();
         if started {
             self.busy.send_replace(true);
         }
@@ -138,35 +191,58 @@ impl Endpoint {
 
     /// A sender found the line empty. True: something came meanwhile, it is to go on.
     pub(super) fn end_sender(&self) -> bool {
-        if self.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.senders.fetch_sub(1, AcqRel) == 1 {
             self.busy.send_replace(false);
         }
         !self.is_line_empty() && self.start_sender()
     }
 
-    fn caller(&self) -> EndpointCaller {
+    fn caller(&self) -> Caller {
         let kept = self.callers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        kept.unwrap_or_else(|| EndpointCaller::new(self.options.clone(), Arc::clone(&self.memory)))
+        kept.unwrap_or_else(|| Caller::new(self.options.clone(), Arc::clone(&self.memory)))
     }
 
-    pub(super) fn keep_caller(&self, caller: EndpointCaller) {
+    pub(super) fn keep_caller(&self, caller: Caller) {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner).push(caller);
     }
 
     /// No more calls. The workers in its line are queued where they belong now.
     pub(super) fn close(&self) {
         self.closed.cancel();
-        if self.senders.load(Ordering::Acquire) == 0 {
+        if self.senders.load(Acquire) == 0 {
             self.hand_over_line();
         }
         self.callers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     pub(super) fn hand_over_line(&self) {
-        while let Some(worker) = self.pop() {
+        // First all of it: some may come back here.
+        let line: Vec<_> = std::iter::from_fn(|| self.pop()).collect();
+        for worker in line {
             worker.begin_turn();
             SubscriptionWorker::end_turn(&worker, true);
         }
+    }
+
+    /// Has everybody in the line go where it belongs now, here or elsewhere.
+    pub(super) fn route_line_again(&self) {
+        let line: Vec<_> = std::iter::from_fn(|| self.pop()).collect();
+        for worker in line {
+            worker.begin_turn();
+            SubscriptionWorker::end_turn(&worker, true);
+        }
+    }
+
+    /// A call may be under way.
+    pub(super) fn is_busy(&self) -> bool {
+        *self.busy.borrow()
+    }
+
+    /// Waits until no call is under way: each has its own limit.
+    pub(super) async fn idle(&self) {
+        let mut busy = self.busy.subscribe();
+        // An error: nobody can call any more.
+        let _ = busy.wait_for(|busy| !busy).await;
     }
 
     /// Waits until no call is under way, at most so long. False: one still is.

@@ -26,3 +26,16 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Vec<
         })
         .collect())
 }
+
+/// Reads a list that stands alone.
+pub fn from_slice(json: &[u8]) -> Result<Vec<Vec<u8>>, serde_json::Error> {
+    deserialize(&mut serde_json::Deserializer::from_slice(json))
+}
+
+/// Writes such a list.
+pub fn to_vec(topics: &[Vec<u8>]) -> Vec<u8> {
+    let mut json = Vec::new();
+    // A list of texts and numbers can always be written to memory.
+    let _ = serialize(topics, &mut serde_json::Serializer::new(&mut json));
+    json
+}

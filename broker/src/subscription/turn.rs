@@ -64,6 +64,10 @@ impl Turn {
         self.0.store(IDLE, Ordering::Release);
     }
 
+    pub(super) fn is_idle(&self) -> bool {
+        self.0.load(Ordering::Acquire) == IDLE
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         self.0.load(Ordering::Acquire) == WAITING
     }

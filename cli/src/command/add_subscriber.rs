@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use hqueue::{Position, SubscriberSpec};
-use hqueue_protocol::duration;
+use hqueue_broker::SubscriptionOptions;
 
+use super::subscription_options::Options;
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::values;
 
 /// Add a subscriber to a queue.
 ///
@@ -18,16 +19,18 @@ use crate::failure::Failure;
 /// waits for an endpoint to register.
 #[derive(Args, Debug)]
 pub(crate) struct AddSubscriber {
+    #[arg(value_parser = values::queue)]
     queue: String,
+    #[arg(value_parser = values::subscriber)]
     subscriber: String,
     /// Where HQueueSubscriberService is served; each partition is sent to one of several.
-    #[arg(long = "address", value_name = "HOST:PORT[,HOST:PORT]", value_delimiter = ',')]
+    #[arg(long = "address", value_name = "HOST:PORT[,HOST:PORT]", value_delimiter = ',', value_parser = values::address)]
     addresses: Vec<String>,
     /// Only messages of this topic; may be given several times.
-    #[arg(long = "topic", value_name = "T")]
+    #[arg(long = "topic", value_name = "T", value_parser = values::topic())]
     topics: Vec<OsString>,
     /// Only this partition; may be given several times.
-    #[arg(long = "partition", value_name = "N", value_parser = clap::value_parser!(i16).range(0..))]
+    #[arg(long = "partition", value_name = "N", value_parser = values::partition)]
     partitions: Vec<i16>,
     /// Where to begin.
     #[arg(long, value_name = "POSITION", default_value = "latest", allow_hyphen_values = true)]
@@ -38,65 +41,23 @@ pub(crate) struct AddSubscriber {
     connection: Connection,
 }
 
-/// They go to the broker by their names, which is also who knows their limits.
-#[derive(Args, Debug)]
-struct Options {
-    /// The wait before a failed call is repeated; it doubles with each failure [default: 1s]
-    #[arg(long, value_name = "D", value_parser = check_duration)]
-    retry_min: Option<String>,
-    /// The longest wait between repetitions [default: 60s]
-    #[arg(long, value_name = "D", value_parser = check_duration)]
-    retry_max: Option<String>,
-    /// How long a call may take [default: 30s]
-    #[arg(long, value_name = "D", value_parser = check_duration)]
-    call_timeout: Option<String>,
-    /// How the endpoint's messages are told apart [default: auto]
-    #[arg(long, value_name = "T", value_parser = PossibleValuesParser::new(["auto", "buffered", "framed"]))]
-    transport: Option<String>,
-    /// How the endpoint's values are encoded [default: auto]
-    #[arg(long, value_name = "P", value_parser = PossibleValuesParser::new(["auto", "binary", "compact"]))]
-    protocol: Option<String>,
-    /// Most messages in a call [default: 1000]
-    #[arg(long, value_name = "N", value_parser = check_number)]
-    batch_messages: Option<String>,
-    /// Most bytes in a call, unless a single message is larger [default: 1048576]
-    #[arg(long, value_name = "N", value_parser = check_number)]
-    batch_bytes: Option<String>,
-}
-
-impl Options {
-    /// Those that were given, by name.
-    fn given(self) -> BTreeMap<String, String> {
-        let all = [
-            ("retry-min", self.retry_min),
-            ("retry-max", self.retry_max),
-            ("call-timeout", self.call_timeout),
-            ("transport", self.transport),
-            ("protocol", self.protocol),
-            ("batch-messages", self.batch_messages),
-            ("batch-bytes", self.batch_bytes),
-        ];
-        all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-    }
-}
-
-fn check_duration(text: &str) -> Result<String, duration::BadDuration> {
-    duration::parse(text).map(|_| text.to_owned())
-}
-
-fn check_number(text: &str) -> Result<String, std::num::ParseIntError> {
-    text.parse::<u32>().map(|number| number.to_string())
+/// Whether those that were given go together.
+fn check(given: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let mut all = SubscriptionOptions::default();
+    given.iter().try_for_each(|(name, value)| all.set(name, value)).and_then(|()| all.check()).map_err(Failure::usage)
 }
 
 impl AddSubscriber {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        let options = self.options.given();
+        check(&options)?;
         let spec = SubscriberSpec {
             name: self.subscriber,
             addresses: self.addresses,
             topics: self.topics.into_iter().map(|topic| topic.into_vec().into()).collect(),
             partitions: self.partitions,
             start: Some(self.from),
-            options: self.options.given(),
+            options,
         };
         Ok(self.connection.open().await?.admin().add_subscriber(&self.queue, &spec).await?)
     }

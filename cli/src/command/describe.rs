@@ -5,10 +5,12 @@ use clap::Args;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::output::{print_description, say};
+use crate::values;
 
 /// Show how a queue was made, and its state.
 #[derive(Args, Debug)]
 pub(crate) struct Describe {
+    #[arg(value_parser = values::queue)]
     queue: String,
     #[command(flatten)]
     connection: Connection,

@@ -5,10 +5,12 @@ use clap::Args;
 use crate::confirm::Confirm;
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::values;
 
 /// Remove a disabled queue with its messages and subscribers.
 #[derive(Args, Debug)]
 pub(crate) struct Drop {
+    #[arg(value_parser = values::queue)]
     queue: String,
     #[command(flatten)]
     confirm: Confirm,

@@ -4,10 +4,12 @@ use clap::Args;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::values;
 
 /// Take puts to a queue and push its messages again.
 #[derive(Args, Debug)]
 pub(crate) struct Enable {
+    #[arg(value_parser = values::queue)]
     queue: String,
     #[command(flatten)]
     connection: Connection,

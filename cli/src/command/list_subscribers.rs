@@ -5,10 +5,12 @@ use clap::Args;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::output::print_subscribers;
+use crate::values;
 
 /// List the subscribers of a queue.
 #[derive(Args, Debug)]
 pub(crate) struct ListSubscribers {
+    #[arg(value_parser = values::queue)]
     queue: String,
     #[command(flatten)]
     connection: Connection,

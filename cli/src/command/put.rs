@@ -10,7 +10,7 @@ use bytes::Bytes;
 use clap::Args;
 use hqueue::{Error, NewMessage, PendingPut, Producer, ProducerOptions, Target};
 use hqueue_protocol::limits::MAX_REQUEST_BYTES;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,9 @@ use crate::connection::{Connection, Format};
 use crate::failure::Failure;
 use crate::input::read_lines;
 use crate::output::write_placed;
+use crate::progress;
+use crate::shell::Session;
+use crate::values;
 
 /// Messages that were handed over and whose line was not printed yet.
 const WAITING: usize = 20_000;
@@ -29,12 +32,13 @@ const WAITING: usize = 20_000;
 /// Values that begin with a dash stand behind --.
 #[derive(Args, Debug)]
 pub(crate) struct Put {
+    #[arg(value_parser = values::queue)]
     queue: String,
     /// 1 to 255 bytes.
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = values::topic())]
     topic: OsString,
     /// Put into this partition [default: a random one]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(0..))]
+    #[arg(long, value_name = "N", value_parser = values::partition)]
     partition: Option<i16>,
     /// Put into the partition of this key: messages of one key stay in order.
     #[arg(long, value_name = "K", conflicts_with = "partition")]
@@ -104,10 +108,15 @@ impl Put {
     fn source(&mut self) -> Result<Source, Failure> {
         if let Some(path) = &self.file {
             let (file, bytes) = open(path)?;
-            return Ok(Source::Reader(Box::new(file), progress(Some(bytes))));
+            return Ok(Source::Reader(Box::new(file), progress::bytes(Some(bytes))));
         }
         if self.values == ["-"] && self.literal.is_empty() {
-            let bar = if io::stdin().is_terminal() { ProgressBar::hidden() } else { progress(None) };
+            if Session::current().is_some_and(|session| session.reads_commands()) {
+                return Err(Failure::Usage(
+                    "standard input holds the shell's commands; lines of a file come with --file F".to_owned(),
+                ));
+            }
+            let bar = if io::stdin().is_terminal() { ProgressBar::hidden() } else { progress::bytes(None) };
             return Ok(Source::Reader(Box::new(io::stdin()), bar));
         }
         if self.whole {
@@ -133,18 +142,6 @@ fn open(path: &Path) -> Result<(File, u64), Failure> {
         return Err(Failure::failed(format!("{} is a folder", path.display())));
     }
     Ok((file, metadata.len()))
-}
-
-/// How much of so many bytes was read, or of an unknown number. Shows itself only where standard error is a terminal.
-fn progress(bytes: Option<u64>) -> ProgressBar {
-    let (bar, template) = match bytes {
-        Some(bytes) => (ProgressBar::new(bytes), "{wide_bar} {bytes}/{total_bytes}, {eta} left"),
-        None => (ProgressBar::new_spinner(), "{spinner} {bytes} read, {bytes_per_sec}"),
-    };
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }
 
 /// Hands values over to the producer, in order.

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use hqueue::{HQueue, MessageId, Position};
+use indicatif::ProgressBar;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::output::write_message;
+use crate::progress;
+use crate::values::{self, UNLIMITED};
 
 /// Asked for at once.
 const BATCH: usize = 1000;
@@ -19,12 +22,13 @@ const BATCH: usize = 1000;
 /// Print stored messages, partition by partition.
 #[derive(Args, Debug)]
 pub(crate) struct Scan {
+    #[arg(value_parser = values::queue)]
     queue: String,
     /// Only this partition; may be given several times.
-    #[arg(long = "partition", value_name = "N", value_parser = clap::value_parser!(i16).range(0..))]
+    #[arg(long = "partition", value_name = "N", value_parser = values::partition)]
     partitions: Vec<i16>,
     /// Only messages of this topic; may be given several times.
-    #[arg(long = "topic", value_name = "T")]
+    #[arg(long = "topic", value_name = "T", value_parser = values::topic())]
     topics: Vec<OsString>,
     /// The first position wanted, inclusive.
     #[arg(long, value_name = "POSITION", default_value = "earliest", allow_hyphen_values = true)]
@@ -33,7 +37,7 @@ pub(crate) struct Scan {
     #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
     stop: Option<Position>,
     /// Print so many messages at most, of all partitions together.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::number::<usize>(0, UNLIMITED, ""))]
     limit: Option<usize>,
     #[command(flatten)]
     connection: Connection,
@@ -46,6 +50,12 @@ impl Scan {
         let scans = self.scans(&hqueue).await?;
         let mut scanner = queue.combined_partition_scanner(scans);
         let mut out = BufWriter::with_capacity(64 * 1024, io::stdout().lock());
+        let bar = if io::stdout().is_terminal() {
+            // What is printed shows that it goes on.
+            ProgressBar::hidden()
+        } else {
+            progress::messages(self.limit.map(|limit| limit as u64), "messages")
+        };
         let mut left = self.limit.unwrap_or(usize::MAX);
         while left > 0 {
             let messages = scanner.next_batch(left.min(BATCH)).await?;
@@ -56,7 +66,9 @@ impl Scan {
                 write_message(&mut out, self.connection.format, message)?;
             }
             left -= messages.len();
+            bar.inc(messages.len() as u64);
         }
+        bar.finish_and_clear();
         out.flush()?;
         scanner.close().await;
         Ok(())

@@ -13,6 +13,7 @@ use crate::connection::{Connection, Format};
 use crate::failure::Failure;
 use crate::output::write_message;
 use crate::signals::Signals;
+use crate::values;
 
 /// Be a subscriber: print messages as they are pushed.
 ///
@@ -20,21 +21,22 @@ use crate::signals::Signals;
 /// its name.
 #[derive(Args, Debug)]
 pub(crate) struct Subscribe {
+    #[arg(value_parser = values::queue)]
     queue: String,
     /// The subscriber's name. Processes with the same name share the messages.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = values::subscriber)]
     name: String,
     /// Only messages of this topic; may be given several times.
-    #[arg(long = "topic", value_name = "T")]
+    #[arg(long = "topic", value_name = "T", value_parser = values::topic())]
     topics: Vec<OsString>,
     /// Only this partition; may be given several times.
-    #[arg(long = "partition", value_name = "N", value_parser = clap::value_parser!(i16).range(0..))]
+    #[arg(long = "partition", value_name = "N", value_parser = values::partition)]
     partitions: Vec<i16>,
     /// Where to begin, if the name is new.
     #[arg(long, value_name = "POSITION", default_value = "latest", allow_hyphen_values = true)]
     from: Position,
     /// Where to listen for the broker's calls [default: a free port of the address by which the broker is reached]
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = values::listen)]
     listen: Option<SocketAddr>,
     #[command(flatten)]
     connection: Connection,

@@ -5,10 +5,12 @@ use clap::Args;
 use crate::confirm::Confirm;
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::values;
 
 /// Remove all messages of a queue. Subscribers stay, ids go on rising.
 #[derive(Args, Debug)]
 pub(crate) struct TruncateQueue {
+    #[arg(value_parser = values::queue)]
     queue: String,
     #[command(flatten)]
     confirm: Confirm,

@@ -27,12 +27,22 @@ pub(super) struct Described<'a> {
     queue: Queue<'a>,
     configuration: &'a BTreeMap<String, String>,
     created: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_bytes: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    when_full: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keep_unread: Option<bool>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    stored: &'a BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Cluster<'a> {
     brokers: Vec<Broker<'a>>,
     queues: Vec<Summary<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,6 +50,12 @@ struct Broker<'a> {
     name: &'a str,
     address: &'a str,
     state: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<i32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    balancer: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -123,7 +139,10 @@ impl<'a> From<&'a [QueueDescription]> for Queues<'a> {
 
 impl<'a> From<&'a QueueDescription> for Described<'a> {
     fn from(queue: &'a QueueDescription) -> Self {
-        Self { queue: queue.into(), configuration: &queue.configuration, created: rfc3339(queue.created_ms) }
+        let QueueDescription { configuration, created_ms, max_bytes, when_full, keep_unread, stored, .. } = queue;
+        let (max_bytes, keep_unread) = (*max_bytes, *keep_unread);
+        let when_full = when_full.as_deref();
+        Self { queue: queue.into(), configuration, created: rfc3339(*created_ms), max_bytes, when_full, keep_unread, stored }
     }
 }
 
@@ -132,13 +151,15 @@ impl<'a> From<&'a ClusterStatus> for Cluster<'a> {
         Self {
             brokers: status.brokers.iter().map(Broker::from).collect(),
             queues: status.queues.iter().map(Summary::from).collect(),
+            trouble: status.trouble.as_deref(),
         }
     }
 }
 
 impl<'a> From<&'a BrokerStatus> for Broker<'a> {
-    fn from(BrokerStatus { name, address, state }: &'a BrokerStatus) -> Self {
-        Self { name, address, state }
+    fn from(broker: &'a BrokerStatus) -> Self {
+        let BrokerStatus { name, address, state, session, partitions, balancer } = broker;
+        Self { name, address, state, session: session.as_deref(), partitions: *partitions, balancer: *balancer }
     }
 }
 
@@ -242,5 +263,9 @@ mod tests {
             "{\"name\":\"q\",\"partitions\":0,\"ttl_seconds\":0,\"state\":\"\",\"configuration\":{},\
              \"created\":\"2023-11-14T22:13:20.123Z\"}"
         );
+        let limited =
+            QueueDescription { max_bytes: Some(5), when_full: Some("drop_oldest".into()), keep_unread: Some(false), ..queue };
+        let text = serde_json::to_string(&Described::from(&limited)).unwrap();
+        assert!(text.ends_with("\"max_bytes\":5,\"when_full\":\"drop_oldest\",\"keep_unread\":false}"), "{text}");
     }
 }

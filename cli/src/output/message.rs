@@ -5,10 +5,11 @@ use std::io::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hqueue::{Message, Placed};
+use hqueue::{DeadLetter, Message, Placed};
 use serde::Serialize;
 
 use super::escaped;
+use super::status::rfc3339;
 use crate::connection::Format;
 
 /// What is not UTF-8 stands in the field behind, in base64.
@@ -62,24 +63,52 @@ pub(crate) fn write_placed(out: &mut impl Write, format: Format, placed: Placed)
 
 /// `PARTITION`, `ID`, `TOPIC` and `VALUE` with tabs between them, or an object.
 pub(crate) fn write_message(out: &mut impl Write, format: Format, message: &Message) -> io::Result<()> {
-    let Message { partition, id, topic, value, headers } = message;
+    let Message { partition, id, topic, value, .. } = message;
     if format == Format::Text {
         return writeln!(out, "{partition}\t{id}\t{}\t{}", escaped(topic), escaped(value));
     }
-    let mut line = MessageLine {
-        partition: *partition,
-        id: id.to_string(),
-        topic: std::str::from_utf8(topic).map_or_else(|_| Topic::Bytes(STANDARD.encode(topic)), Topic::Text),
-        value: std::str::from_utf8(value).map_or_else(|_| Value::Bytes(STANDARD.encode(value)), Value::Text),
-        headers: BTreeMap::new(),
-        headers_base64: BTreeMap::new(),
-    };
-    for (name, value) in headers {
-        match std::str::from_utf8(value) {
-            Ok(text) => drop(line.headers.insert(name, text)),
-            Err(_) => drop(line.headers_base64.insert(name, STANDARD.encode(value))),
+    serde_json::to_writer(&mut *out, &MessageLine::from(message))?;
+    out.write_all(b"\n")
+}
+
+impl<'a> From<&'a Message> for MessageLine<'a> {
+    fn from(Message { partition, id, topic, value, headers }: &'a Message) -> Self {
+        let mut line = Self {
+            partition: *partition,
+            id: id.to_string(),
+            topic: std::str::from_utf8(topic).map_or_else(|_| Topic::Bytes(STANDARD.encode(topic)), Topic::Text),
+            value: std::str::from_utf8(value).map_or_else(|_| Value::Bytes(STANDARD.encode(value)), Value::Text),
+            headers: BTreeMap::new(),
+            headers_base64: BTreeMap::new(),
+        };
+        for (name, value) in headers {
+            match std::str::from_utf8(value) {
+                Ok(text) => drop(line.headers.insert(name, text)),
+                Err(_) => drop(line.headers_base64.insert(name, STANDARD.encode(value))),
+            }
         }
+        line
     }
+}
+
+#[derive(Debug, Serialize)]
+struct DeadLetterLine<'a> {
+    #[serde(flatten)]
+    message: MessageLine<'a>,
+    attempts: u32,
+    last_error: &'a str,
+    since: String,
+}
+
+/// `PARTITION`, `ID`, `ATTEMPTS`, `LAST ERROR`, `TOPIC` and `VALUE` with tabs between them, or an object.
+pub(crate) fn write_dead_letter(out: &mut impl Write, format: Format, letter: &DeadLetter) -> io::Result<()> {
+    let DeadLetter { message, attempts, last_error, since_ms } = letter;
+    if format == Format::Text {
+        let Message { partition, id, topic, value, .. } = message;
+        let error = escaped(last_error.as_bytes());
+        return writeln!(out, "{partition}\t{id}\t{attempts}\t{error}\t{}\t{}", escaped(topic), escaped(value));
+    }
+    let line = DeadLetterLine { message: message.into(), attempts: *attempts, last_error, since: rfc3339(*since_ms) };
     serde_json::to_writer(&mut *out, &line)?;
     out.write_all(b"\n")
 }

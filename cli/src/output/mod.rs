@@ -1,14 +1,23 @@
 //! What is printed on standard output.
 
 mod escape;
+mod explanation;
 mod json;
 mod message;
+mod ranges;
 mod status;
 mod table;
+mod trouble;
 
 pub(crate) use self::escape::escaped;
-pub(crate) use self::message::{write_message, write_placed};
-pub(crate) use self::status::{print_cluster_status, print_description, print_queue_status, print_queues, print_subscribers};
+pub(crate) use self::explanation::print_explanation;
+pub(crate) use self::message::{write_dead_letter, write_message, write_placed};
+pub(crate) use self::ranges::partitions;
+pub(crate) use self::status::{
+    OldestLetter, Subscribers, print_cluster_json, print_cluster_text, print_description, print_queue_status, print_queues,
+    print_subscribers,
+};
+pub(crate) use self::trouble::whose;
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use hqueue::{ClusterStatus, MessageId, QueueDescription, QueueStatus, SubscriptionStatus};
+use hqueue::{ClusterStatus, DeadLetter, Error, MessageId, QueueDescription, QueueStatus, SubscriptionStatus};
 
 use super::table::Table;
-use super::{escaped, json, print_json};
+use super::{escaped, json, print_json, say, trouble};
 use crate::connection::Format;
 use crate::failure::Failure;
 
@@ -37,34 +37,68 @@ pub(crate) fn print_description(format: Format, queue: &QueueDescription) -> Res
     writeln!(out, "ttl seconds  {}", queue.ttl_seconds)?;
     writeln!(out, "state        {}", queue.state)?;
     writeln!(out, "created      {}", rfc3339(queue.created_ms))?;
-    for (key, value) in &queue.configuration {
+    if let Some(max_bytes) = queue.max_bytes {
+        let kept = if queue.keep_unread == Some(true) { ", unread messages are kept" } else { "" };
+        writeln!(out, "max bytes    {max_bytes}, when full: {}{kept}", queue.when_full.as_deref().unwrap_or("reject"))?;
+    }
+    for (key, value) in queue.configuration.iter().chain(&queue.stored) {
         writeln!(out, "{key} = {}", escaped(value.as_bytes()))?;
     }
     Ok(())
 }
 
+/// The subscribers of a queue, or why they are not known.
+pub(crate) type Subscribers = (String, Result<Vec<SubscriptionStatus>, Error>);
+
+/// A subscriber with dead letters, and the oldest of these, or why it is not known.
+pub(crate) type OldestLetter = (String, Result<DeadLetter, Error>);
+
+/// `status --format json` without a queue.
+pub(crate) fn print_cluster_json(status: &ClusterStatus) -> Result<(), Failure> {
+    print_json(&json::Cluster::from(status))
+}
+
 /// `status` without a queue.
-pub(crate) fn print_cluster_status(format: Format, status: &ClusterStatus) -> Result<(), Failure> {
-    if format == Format::Json {
-        return print_json(&json::Cluster::from(status));
-    }
+pub(crate) fn print_cluster_text(status: &ClusterStatus, subscribers: &[Subscribers]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let mut brokers = Table::new(&["BROKER", "ADDRESS", "STATE"]);
+    if let Some(trouble) = &status.trouble {
+        say(format_args!("hqueue: {}", escaped(trouble.as_bytes())));
+    }
+    let mut brokers = Table::new(&["BROKER", "ADDRESS", "STATE", ">PARTITIONS", "SESSION", ""]);
     for b in &status.brokers {
-        brokers.row(vec![b.name.clone(), b.address.clone(), b.state.clone()]);
+        let partitions = b.partitions.map_or_else(|| "all".to_owned(), |n| n.to_string());
+        let session = or_dash(b.session.as_deref().unwrap_or_default());
+        let role = if b.balancer { "balancer" } else { "" };
+        brokers.row(vec![b.name.clone(), or_dash(&b.address), b.state.clone(), partitions, session, role.to_owned()]);
     }
     brokers.write(&mut out)?;
-    let mut queues = Table::new(&["QUEUE", ">PARTITIONS", ">OFFLINE", ">SUBSCRIPTIONS", ">LAG"]);
+    let mut queues = Table::new(&["QUEUE", ">PARTITIONS", ">OFFLINE", ">SUBSCRIPTIONS", ">IN TROUBLE", ">LAG", ">DEAD-LETTERED"]);
+    let mut lines = trouble::of_cluster(status);
     for q in &status.queues {
         let [partitions, offline, subscriptions] = [q.partitions, q.offline, q.subscriptions].map(|n| n.to_string());
-        queues.row(vec![q.name.clone(), partitions, offline, subscriptions, q.lag_messages.to_string()]);
+        let known = subscribers.iter().find(|(queue, _)| *queue == q.name).map(|(_, known)| known);
+        let (in_trouble, dead_lettered) = match known {
+            None => ("0".to_owned(), "0".to_owned()),
+            Some(Ok(all)) => {
+                lines.extend(trouble::of_subscribers(all, &format!(" of queue {}", q.name)));
+                let in_trouble = all.iter().filter(|s| trouble::is_in_trouble(s)).count();
+                (in_trouble.to_string(), all.iter().map(|s| s.dead_lettered).sum::<i64>().to_string())
+            }
+            Some(Err(error)) => {
+                lines.push(format!("queue {}: its subscribers are not known: {}", q.name, escaped(error.to_string().as_bytes())));
+                ("?".to_owned(), "?".to_owned())
+            }
+        };
+        let lag = q.lag_messages.to_string();
+        queues.row(vec![q.name.clone(), partitions, offline, subscriptions, in_trouble, lag, dead_lettered]);
     }
     writeln!(out)?;
-    Ok(queues.write(&mut out)?)
+    queues.write(&mut out)?;
+    Ok(trouble::write(&mut out, &lines)?)
 }
 
 /// `status QUEUE`.
-pub(crate) fn print_queue_status(format: Format, queue: &QueueStatus) -> Result<(), Failure> {
+pub(crate) fn print_queue_status(format: Format, queue: &QueueStatus, letters: &[OldestLetter]) -> Result<(), Failure> {
     if format == Format::Json {
         return print_json(&json::Status::from(queue));
     }
@@ -79,7 +113,12 @@ pub(crate) fn print_queue_status(format: Format, queue: &QueueStatus) -> Result<
     }
     table.write(&mut out)?;
     writeln!(out)?;
-    Ok(write_subscriptions(&mut out, &queue.subscriptions)?)
+    Ok(write_subscriptions(
+        &mut out,
+        &queue.subscriptions,
+        trouble::of_partitions(&queue.partitions),
+        trouble::of_letters(&queue.name, letters),
+    )?)
 }
 
 /// `list_subscribers`.
@@ -87,12 +126,29 @@ pub(crate) fn print_subscribers(format: Format, subscribers: &[SubscriptionStatu
     if format == Format::Json {
         return print_json(&json::Subscribers::from(subscribers));
     }
-    Ok(write_subscriptions(&mut io::stdout().lock(), subscribers)?)
+    Ok(write_subscriptions(&mut io::stdout().lock(), subscribers, Vec::new(), Vec::new())?)
 }
 
-fn write_subscriptions(out: &mut impl Write, subscriptions: &[SubscriptionStatus]) -> io::Result<()> {
-    let titles = ["SUBSCRIBER", "STATE", "ENDPOINTS", "TOPICS", ">LAG", ">OLDEST", ">DELIVERED", ">FAILED", ">EXPIRED"];
-    let mut table = Table::new(&titles);
+/// What else is wrong stands before and behind what is wrong with them.
+fn write_subscriptions(
+    out: &mut impl Write,
+    subscriptions: &[SubscriptionStatus],
+    before: Vec<String>,
+    behind: Vec<String>,
+) -> io::Result<()> {
+    let mut table = Table::new(&[
+        "SUBSCRIBER",
+        "STATE",
+        "ENDPOINTS",
+        "TOPICS",
+        ">LAG",
+        ">OLDEST",
+        ">ATTEMPTS",
+        ">DELIVERED",
+        ">FAILED",
+        ">EXPIRED",
+        ">DEAD-LETTERED",
+    ]);
     for s in subscriptions {
         let topics: Vec<_> = s.topics.iter().map(|topic| escaped(topic)).collect();
         let bound = if s.lag_exact { "" } else { "up to " };
@@ -103,19 +159,21 @@ fn write_subscriptions(out: &mut impl Write, subscriptions: &[SubscriptionStatus
             if topics.is_empty() { "all".to_owned() } else { topics.join(",") },
             format!("{bound}{}", s.lag_messages),
             format!("{:.1} s", s.lag_seconds),
+            s.attempts.to_string(),
             s.delivered.to_string(),
             s.failed.to_string(),
             s.expired_messages.to_string(),
+            s.dead_lettered.to_string(),
         ]);
     }
     table.write(out)?;
-    for s in subscriptions {
+    // Of those in trouble it stands there.
+    for s in subscriptions.iter().filter(|s| !trouble::is_in_trouble(s)) {
         if let Some(error) = &s.last_error {
-            let time = s.last_error_time.as_deref().unwrap_or("at an unknown time");
-            writeln!(out, "last error of {}, {time}: {}", s.name, escaped(error.as_bytes()))?;
+            writeln!(out, "last error of {}, {}: {}", s.name, trouble::time_of_error(s), escaped(error.as_bytes()))?;
         }
     }
-    Ok(())
+    trouble::write(out, &[before, trouble::of_subscribers(subscriptions, ""), behind].concat())
 }
 
 fn or_dash(text: &str) -> String {

@@ -10,6 +10,7 @@
 //!   <── oneshot ───────────────── reads, finds the call   <──
 //! ```
 
+mod addresses;
 mod connection;
 mod error;
 mod frame;
@@ -17,6 +18,7 @@ mod rpc_client;
 #[cfg(test)]
 mod tests;
 
+pub use addresses::ChangingAddresses;
 pub use error::ClientError;
 pub use rpc_client::{ClientOptions, PendingCall, RpcClient};
 

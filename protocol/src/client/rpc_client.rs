@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::ClientError;
+use super::addresses::{Addresses, ChangingAddresses};
 use super::connection::{Connection, ReplyReceiver};
 use crate::rpc::Method;
 use crate::wire::Protocol;
@@ -68,7 +69,9 @@ impl PendingCall {
 
 #[derive(Debug)]
 struct Shared {
-    options: ClientOptions,
+    addresses: Addresses,
+    connect_timeout: Duration,
+    max_reply_bytes: usize,
     slot: Mutex<Slot>,
     /// Attempts to connect that failed. Whoever waited for one that fails shares its error in place of a further attempt.
     failures: AtomicU64,
@@ -77,8 +80,10 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Slot {
     connection: Option<Arc<Connection>>,
-    /// Index of the address that is tried first.
-    preferred: usize,
+    /// The address that worked last: tried first.
+    preferred: Option<String>,
+    /// It was left: tried last.
+    left: bool,
     last_failure: Option<ClientError>,
 }
 
@@ -86,8 +91,21 @@ impl RpcClient {
     /// Connects to nothing yet.
     #[must_use]
     pub fn new(options: ClientOptions) -> Self {
-        let call_timeout = options.call_timeout;
-        Self { shared: Arc::new(Shared { options, slot: Mutex::default(), failures: AtomicU64::new(0) }), call_timeout }
+        let addresses = Addresses::Fixed(options.addresses.clone());
+        Self::of(addresses, &options)
+    }
+
+    /// The same, with addresses that change; those of the options do not count. A call that finds none waits for one as long as it may
+    /// take to connect. A connection to a broker that is not among them any more takes no new calls, unless none is left.
+    #[must_use]
+    pub fn following(addresses: ChangingAddresses, options: &ClientOptions) -> Self {
+        Self::of(Addresses::Changing(addresses), options)
+    }
+
+    fn of(addresses: Addresses, options: &ClientOptions) -> Self {
+        let ClientOptions { connect_timeout, call_timeout, max_reply_bytes, .. } = *options;
+        let (slot, failures) = (Mutex::default(), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { addresses, connect_timeout, max_reply_bytes, slot, failures }), call_timeout }
     }
 
     /// The same connection with another time for a call.
@@ -106,6 +124,14 @@ impl RpcClient {
         Ok(result?)
     }
 
+    /// Has a broker do its own part of a call, without asking others: for calls between brokers.
+    pub async fn call_owner<M: Method>(&self, args: &M::Args) -> Result<M::Success, ClientError> {
+        let (body, address) = self.exchange(M::AT_OWNER, M::encode_args(Protocol::Binary, args).into()).await?;
+        let result =
+            M::decode_result(Protocol::Binary, &body).map_err(|e| ClientError::BadReply { address, reason: e.to_string() })?;
+        Ok(result?)
+    }
+
     /// Calls a method with arguments that are encoded already (a struct in the binary protocol), and returns the struct of the
     /// result: complete and of allowed depth. It may be a refusal, which [`Method::decode_result`] tells.
     pub async fn call_encoded(&self, method: &'static str, args: Bytes) -> Result<Bytes, ClientError> {
@@ -117,6 +143,20 @@ impl RpcClient {
         Ok(self.connection().await?.local())
     }
 
+    /// Leaves the broker in use, which takes connections but does not do what it is asked to: the next call begins with the address behind
+    /// its own. Calls that wait for replies still get them.
+    pub async fn leave_broker(&self) {
+        let mut slot = self.shared.slot.lock().await;
+        slot.connection = None;
+        slot.left = true;
+    }
+
+    /// How many addresses there are now.
+    #[must_use]
+    pub fn addresses(&self) -> usize {
+        self.shared.addresses.count()
+    }
+
     /// Sends a call and returns before its reply is there. Calls that one task starts one after the other reach the broker in that
     /// order, if they share a connection.
     pub async fn start(&self, method: &'static str, args: Bytes) -> Result<PendingCall, ClientError> {
@@ -126,7 +166,7 @@ impl RpcClient {
                 Ok(connection) => connection?,
                 Err(_) => {
                     let reason = format!("timeout after {:?}", self.call_timeout);
-                    return Err(ClientError::Connect { address: self.addresses(), reason });
+                    return Err(ClientError::Connect { address: self.shared.addresses.name(), reason });
                 }
             };
             match timeout_at(deadline, connection.start(method, args.clone())).await {
@@ -153,15 +193,12 @@ impl RpcClient {
         }
     }
 
-    fn addresses(&self) -> String {
-        self.shared.options.addresses.join(", ")
-    }
-
     /// The connection that works, or a new one.
     async fn connection(&self) -> Result<Arc<Connection>, ClientError> {
         let failures = self.shared.failures.load(Ordering::Acquire);
         let mut slot = self.shared.slot.lock().await;
-        if let Some(connection) = slot.connection.as_ref().filter(|c| !c.is_broken()) {
+        let usable = |c: &&Arc<Connection>| !c.is_broken() && self.shared.addresses.has(c.address());
+        if let Some(connection) = slot.connection.as_ref().filter(usable) {
             return Ok(Arc::clone(connection));
         }
         if self.shared.failures.load(Ordering::Acquire) != failures
@@ -169,11 +206,13 @@ impl RpcClient {
         {
             return Err(failure.clone());
         }
+        // Calls that wait for replies keep it open.
         slot.connection = None;
-        match self.connect(slot.preferred).await {
-            Ok((connection, index)) => {
+        match self.connect(slot.preferred.as_deref(), slot.left).await {
+            Ok(connection) => {
                 let connection = Arc::new(connection);
-                slot.preferred = index;
+                slot.preferred = Some(connection.address().to_owned());
+                slot.left = false;
                 slot.connection = Some(Arc::clone(&connection));
                 Ok(connection)
             }
@@ -185,23 +224,28 @@ impl RpcClient {
         }
     }
 
-    /// Tries the addresses in turn. Each may use its share of the time that is left.
-    async fn connect(&self, preferred: usize) -> Result<(Connection, usize), ClientError> {
-        let ClientOptions { addresses, connect_timeout, max_reply_bytes, .. } = &self.shared.options;
+    /// Tries the addresses in turn, from the preferred one on, or from the one behind it. Each may use its share of the time that is left.
+    async fn connect(&self, preferred: Option<&str>, behind: bool) -> Result<Connection, ClientError> {
+        let Shared { addresses, connect_timeout, max_reply_bytes, .. } = &*self.shared;
         let deadline = Instant::now() + *connect_timeout;
         let mut reasons = Vec::new();
-        let in_turn = addresses.iter().enumerate().cycle().skip(preferred).take(addresses.len());
-        for (tried, (index, address)) in in_turn.enumerate() {
-            let left = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+        let mut list = addresses.to_try(deadline).await;
+        if let Some(first) = list.iter().position(|address| Some(address.as_str()) == preferred) {
+            let begin = (first + usize::from(behind)) % list.len();
+            list.rotate_left(begin);
+        }
+        for (tried, address) in list.iter().enumerate() {
+            let left = u32::try_from(list.len() - tried).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
             match timeout(share, Connection::open(address, *max_reply_bytes)).await {
-                Ok(Ok(connection)) => return Ok((connection, index)),
+                Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(error)) => reasons.push(error.to_string()),
                 Err(_) => reasons.push(format!("timeout after {share:?}")),
             }
         }
         reasons.dedup();
         let reason = if reasons.is_empty() { "there is no address".to_owned() } else { reasons.join("; ") };
-        Err(ClientError::Connect { address: self.addresses(), reason })
+        let address = if list.is_empty() { addresses.name() } else { list.join(", ") };
+        Err(ClientError::Connect { address, reason })
     }
 }

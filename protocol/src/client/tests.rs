@@ -1,9 +1,11 @@
 //! The client against a server that is written by hand, byte for byte.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use super::*;
 use crate::generated::{HQueueError, TErrorCode};
@@ -77,6 +79,25 @@ async fn calls_are_outstanding_together_and_answered_in_order() {
     let ((), (a, b, c)) = tokio::join!(server, calls);
     for (result, id) in [(a, "10"), (b, "11"), (c, "12")] {
         assert_eq!(result, Err(ClientError::Refused { code: TErrorCode::NOT_FOUND, message: id.to_owned() }));
+    }
+}
+
+/// A broker that takes connections and does not get on is left, in turn with the others.
+#[tokio::test]
+async fn a_broker_that_is_left_is_the_last_to_be_asked_again() {
+    let (listeners, addresses): (Vec<_>, Vec<_>) = [listen().await, listen().await, listen().await].into_iter().unzip();
+    let client = client(&addresses.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(client.addresses(), 3);
+    for turn in [0, 1, 2, 0] {
+        let call = async { client.call::<Renew>(&renew(turn)).await };
+        let server = async {
+            let mut server = Server::accept(&listeners[usize::try_from(turn).unwrap()]).await;
+            let (sequence, id) = server.read_renew().await;
+            server.answer(sequence, 2, &refusal(&id.to_string())).await;
+        };
+        let (refused, ()) = tokio::join!(call, server);
+        assert_eq!(refused, Err(ClientError::Refused { code: TErrorCode::NOT_FOUND, message: turn.to_string() }));
+        client.leave_broker().await;
     }
 }
 
@@ -155,6 +176,69 @@ async fn the_next_address_is_tried() {
     };
     let a = renew(1);
     assert_eq!(tokio::join!(client.call::<Renew>(&a), server).0, Ok(()));
+}
+
+/// Answers one call.
+async fn answer_one(server: &mut Server) {
+    let (sequence, _) = server.read_renew().await;
+    server.answer(sequence, 2, &[0]).await;
+}
+
+#[tokio::test]
+async fn addresses_that_change_are_followed() {
+    let ((one, first), (two, second)) = (listen().await, listen().await);
+    let list = watch::Sender::new(Vec::new());
+    let following = ChangingAddresses { list: list.subscribe(), source: "the list".to_owned(), follower: Arc::new(()) };
+    let client = RpcClient::following(following, &ClientOptions::new(Vec::new()));
+    let call = renew(1);
+    // It waits for the first address.
+    let appears = async { list.send_replace(vec![first.clone()]) };
+    let serve = async {
+        let mut server = Server::accept(&one).await;
+        answer_one(&mut server).await;
+        server
+    };
+    let (result, _, mut kept) = tokio::join!(client.call::<Renew>(&call), appears, serve);
+    assert_eq!(result, Ok(()));
+    // One more comes: the connection stays.
+    list.send_replace(vec![second.clone(), first.clone()]);
+    assert_eq!(tokio::join!(client.call::<Renew>(&call), answer_one(&mut kept)).0, Ok(()));
+    // It goes: a call that waits for its reply gets it, the next one goes to the other.
+    let waiting = client.start(Renew::NAME, Renew::encode_args(Protocol::Binary, &call).into()).await.unwrap();
+    let (sequence, _) = kept.read_renew().await;
+    list.send_replace(vec![second.clone()]);
+    let serve = async { answer_one(&mut Server::accept(&two).await).await };
+    assert_eq!(tokio::join!(client.call::<Renew>(&call), serve).0, Ok(()));
+    kept.answer(sequence, 2, &[0]).await;
+    waiting.reply().await.unwrap();
+}
+
+#[tokio::test]
+async fn with_nobody_left_the_last_connection_is_used_and_without_one_the_source_is_named() {
+    let (listener, address) = listen().await;
+    let list = watch::Sender::new(vec![address]);
+    let following = ChangingAddresses { list: list.subscribe(), source: "the list".to_owned(), follower: Arc::new(()) };
+    let options = ClientOptions { connect_timeout: Duration::from_millis(50), ..ClientOptions::new(Vec::new()) };
+    let client = RpcClient::following(following, &options);
+    let call = renew(1);
+    let serve = async {
+        let mut server = Server::accept(&listener).await;
+        answer_one(&mut server).await;
+        server
+    };
+    let (result, mut server) = tokio::join!(client.call::<Renew>(&call), serve);
+    assert_eq!(result, Ok(()));
+    list.send_replace(Vec::new());
+    assert_eq!(tokio::join!(client.call::<Renew>(&call), answer_one(&mut server)).0, Ok(()));
+    drop(server);
+    // Until it is seen that the connection has ended.
+    let error = loop {
+        match client.call::<Renew>(&call).await.unwrap_err() {
+            ClientError::Lost { .. } => {}
+            other => break other,
+        }
+    };
+    assert_eq!(error.to_string(), "cannot connect to the list: there is no address");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::connect::connect;
-use super::connection::{Broken, Connection};
+use super::connection::{Broken, Connection, IdleEnd};
 use super::error::CallError;
 use super::memory::{DIALECTS, EndpointMemory};
 use super::options::EndpointOptions;
@@ -29,18 +29,34 @@ pub struct EndpointCaller {
     memory: Arc<EndpointMemory>,
     idle: Option<Connection>,
     sequence: i32,
+    connections: u64,
 }
 
 impl EndpointCaller {
     /// Connects with the first call. The memory is shared by all callers of one endpoint.
     #[must_use]
     pub fn new(options: EndpointOptions, memory: Arc<EndpointMemory>) -> Self {
-        Self { options, memory, idle: None, sequence: 0 }
+        Self { options, memory, idle: None, sequence: 0, connections: 0 }
+    }
+
+    /// How many connections were made so far.
+    #[must_use]
+    pub const fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    /// Waits until the connection of the last call cannot be used again, because the endpoint closed it or sent what nobody asked for, and
+    /// closes it: the next call makes another. `None` at once if there is none. Cancel-safe.
+    pub async fn idle_ends(&mut self) -> Option<IdleEnd> {
+        let end = self.idle.as_ref()?.ends().await;
+        self.idle = None;
+        Some(end)
     }
 
     /// Calls `consumeMessages` with the messages of `batch`, all of them of one partition; without any it asks whether the endpoint
     /// is there. Connects if there is no connection. A connection that was idle for 500 ms or more and ends before the first
-    /// byte of a reply is replaced and the call sent again, once.
+    /// byte of a reply is replaced and the call sent again, once. Where such a connection had no answer in time, idle ones are replaced
+    /// before they are used from then on.
     ///
     /// The time of a call: `connect_timeout` and `call_timeout`, both twice if the connection has to be replaced; where the dialect has
     /// to be found out, `connect_timeout` and `detect_timeout` for each that is tried before. What is returned is not checked against
@@ -48,16 +64,27 @@ impl EndpointCaller {
     ///
     /// Not cancel-safe: a call that was dropped half-way leaves a connection that must be closed, and is.
     pub async fn consume(&mut self, batch: &[StoredSlice]) -> Result<i32, CallError> {
-        let Some(connection) = self.idle.take().filter(Connection::is_quiet) else { return self.call_anew(batch).await };
+        let Some(connection) = self.usable() else { return self.call_anew(batch).await };
         let was_idle = connection.idle_for() >= IDLE_CLOSE;
         let dialect = connection.dialect;
-        match self.call_over(connection, batch).await? {
+        let called = self.call_over(connection, batch).await;
+        if was_idle && matches!(called, Err(CallError::Timeout { .. })) {
+            self.memory.left_idle();
+        }
+        match called? {
             Err(Broken::Ended { error, replied: false, .. }) if was_idle => {
                 tracing::debug!(address = self.options.address, "an idle connection had ended and is replaced");
                 self.call_anew(batch).await.map_err(|again| lost(again, error.as_ref()))
             }
             called => self.conclude(dialect, called),
         }
+    }
+
+    /// The connection of the last call, if it can be used again.
+    fn usable(&mut self) -> Option<Connection> {
+        let connection = self.idle.take()?;
+        let left = connection.idle_for() >= IDLE_CLOSE && self.memory.leaves_idle();
+        (!left && connection.is_quiet()).then_some(connection)
     }
 
     /// Calls over a connection that is made for it.
@@ -88,14 +115,13 @@ impl EndpointCaller {
 
     /// Finds out by empty calls, each over a connection of its own, which dialect is answered; an exception is an answer too.
     async fn detect(&mut self) -> Result<(Connection, Answer), CallError> {
-        let last = self.memory.last();
-        let rest = DIALECTS.into_iter().filter(|dialect| Some(*dialect) != last);
-        let mut tried = Vec::new();
-        for dialect in last.into_iter().chain(rest) {
+        let (mut tried, mut reasons, mut silent) = (Vec::new(), Vec::new(), false);
+        for dialect in self.memory.order() {
             if !self.options.allows(dialect) {
                 continue;
             }
-            let mut connection = self.connect(dialect).await?;
+            let connected = self.connect(dialect).await;
+            let mut connection = connected.inspect_err(|_| self.memory.went_away(&tried))?;
             let sequence = self.next_sequence();
             let call = self.encode(dialect, sequence, &[])?;
             let within = self.options.detect_timeout;
@@ -106,19 +132,24 @@ impl EndpointCaller {
                 }
                 Ok(Err(Broken::Ended { error, .. })) => ended(error.as_ref()),
                 Ok(Err(Broken::BadReply(reason))) => reason,
-                Err(_) => format!("no answer within {within:?}"),
+                Err(_) => {
+                    silent = true;
+                    format!("no answer within {within:?}")
+                }
             };
-            tried.push(format!("{}: {why}", Name(dialect)));
+            tried.push(dialect);
+            reasons.push(format!("{}: {why}", Name(dialect)));
         }
-        Err(CallError::Undetected { address: self.options.address.clone(), tried: tried.join("; ") })
+        self.memory.stayed();
+        Err(CallError::Undetected { address: self.options.address.clone(), tried: reasons.join("; "), silent })
     }
 
-    async fn connect(&self, dialect: Dialect) -> Result<Connection, CallError> {
+    async fn connect(&mut self, dialect: Dialect) -> Result<Connection, CallError> {
         let address = &self.options.address;
         let connected = connect(address, self.options.connect_timeout).await;
-        connected
-            .map(|stream| Connection::new(stream, dialect))
-            .map_err(|reason| CallError::Connect { address: address.clone(), reason })
+        let stream = connected.map_err(|reason| CallError::Connect { address: address.clone(), reason })?;
+        self.connections = self.connections.saturating_add(1);
+        Ok(Connection::new(stream, dialect))
     }
 
     /// One call over a connection, which is kept for the next one if it was answered. Otherwise, or when this is dropped half-way,

@@ -26,6 +26,15 @@ pub(super) struct Connection {
     used: Instant,
 }
 
+/// How a connection without a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleEnd {
+    /// The endpoint closed it, or it broke.
+    Closed,
+    /// The endpoint sent what nobody had asked for.
+    Spoke,
+}
+
 /// How a call ended without an answer.
 #[derive(Debug)]
 pub(super) enum Broken {
@@ -48,10 +57,22 @@ impl Connection {
         self.used.elapsed()
     }
 
-    /// May it be used again? Not if the peer has closed it or sent what nobody asked for. Needs no system call as long as nothing came.
+    /// May it be used again? Not if the peer has closed it or sent what nobody asked for: then it can only be closed, since a byte of that
+    /// is gone. Needs no system call as long as nothing came.
     pub(super) fn is_quiet(&self) -> bool {
         self.received.is_empty()
             && matches!(self.stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Waits until it is not quiet any more. Cancel-safe: what came stays where it is.
+    pub(super) async fn ends(&self) -> IdleEnd {
+        if !self.received.is_empty() {
+            return IdleEnd::Spoke;
+        }
+        match self.stream.peek(&mut [0]).await {
+            Ok(0) | Err(_) => IdleEnd::Closed,
+            Ok(_) => IdleEnd::Spoke,
+        }
     }
 
     /// Sends a call and waits for its reply. Not cancel-safe: afterwards the connection can only be closed.

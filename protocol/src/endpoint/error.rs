@@ -25,9 +25,9 @@ pub enum CallError {
     /// A connection that had been idle ended with the call on it, and no other could be made.
     #[error("{address} closed an idle connection when it was called ({reason}), and cannot be connected to again: {connect}")]
     Lost { address: String, reason: String, connect: String },
-    /// Connections could be made, and an empty call was answered in no dialect.
+    /// Connections could be made, and an empty call was answered in no dialect. `silent`: in one of them at least nothing came in time.
     #[error("{address} answers consumeMessages in none of Thrift's dialects ({tried})")]
-    Undetected { address: String, tried: String },
+    Undetected { address: String, tried: String, silent: bool },
     /// A `TApplicationException` or a result without a value: an answer, but no result.
     #[error("{address} answered with an exception: {text}")]
     Exception { address: String, text: String },
@@ -53,6 +53,12 @@ impl CallError {
     #[must_use]
     pub const fn is_timeout(&self) -> bool {
         matches!(self, Self::Timeout { .. })
+    }
+
+    /// Was an empty call answered in no dialect?
+    #[must_use]
+    pub const fn is_undetected(&self) -> bool {
+        matches!(self, Self::Undetected { .. })
     }
 
     /// Is a smaller call worth trying before the messages are blamed?

@@ -15,6 +15,7 @@ mod options;
 mod reply;
 
 pub use caller::EndpointCaller;
+pub use connection::IdleEnd;
 pub use error::CallError;
 pub use memory::EndpointMemory;
 pub use options::EndpointOptions;

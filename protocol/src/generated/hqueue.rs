@@ -911,6 +911,317 @@ impl Default for TRegistered {
 }
 
 //
+// TFetch
+//
+
+/// What a pull consumer asks for.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TFetch {
+  /// Where to begin: an id (inclusive), epoch milliseconds, RFC 3339, -10m, earliest or latest. Absent: behind what the subscriber has
+  /// committed.
+  pub position: Option<String>,
+  /// The subscriber whose checkpoint and topics count; absent: none, then a position has to be given.
+  pub subscriber: Option<Text>,
+  /// Most messages, 1 to 100000.
+  pub max_messages: Option<i32>,
+  /// How long to wait for the first message if there is none, in milliseconds, 0 to 30000.
+  pub wait_ms: Option<i64>,
+  /// Only messages of these topics; absent or empty: those of the subscriber, or all.
+  pub topics: Option<Vec<Vec<u8>>>,
+}
+
+impl TFetch {
+  pub fn new<F1, F2, F3, F4, F5>(position: F1, subscriber: F2, max_messages: F3, wait_ms: F4, topics: F5) -> TFetch where F1: Into<Option<String>>, F2: Into<Option<Text>>, F3: Into<Option<i32>>, F4: Into<Option<i64>>, F5: Into<Option<Vec<Vec<u8>>>> {
+    TFetch {
+      position: position.into(),
+      subscriber: subscriber.into(),
+      max_messages: max_messages.into(),
+      wait_ms: wait_ms.into(),
+      topics: topics.into(),
+    }
+  }
+}
+
+impl TSerializable for TFetch {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TFetch> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<String> = None;
+    let mut f_2: Option<Text> = None;
+    let mut f_3: Option<i32> = Some(0);
+    let mut f_4: Option<i64> = Some(0);
+    let mut f_5: Option<Vec<Vec<u8>>> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_string()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_i32()?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let val = i_prot.read_i64()?;
+          f_4 = Some(val);
+        },
+        5 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<Vec<u8>> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_8 = i_prot.read_bytes()?;
+            val.push(list_elem_8);
+          }
+          i_prot.read_list_end()?;
+          f_5 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TFetch {
+      position: f_1,
+      subscriber: f_2,
+      max_messages: f_3,
+      wait_ms: f_4,
+      topics: f_5,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TFetch");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.position {
+      o_prot.write_field_begin(&TFieldIdentifier::new("position", TType::String, 1))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.subscriber {
+      o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+      o_prot.write_bytes(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.max_messages {
+      o_prot.write_field_begin(&TFieldIdentifier::new("maxMessages", TType::I32, 3))?;
+      o_prot.write_i32(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.wait_ms {
+      o_prot.write_field_begin(&TFieldIdentifier::new("waitMs", TType::I64, 4))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.topics {
+      o_prot.write_field_begin(&TFieldIdentifier::new("topics", TType::List, 5))?;
+      o_prot.write_list_begin(&TListIdentifier::new(TType::String, fld_var.len() as i32))?;
+      for e in fld_var {
+        o_prot.write_bytes(e)?;
+      }
+      o_prot.write_list_end()?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TFetch {
+  fn default() -> Self {
+    TFetch{
+      position: Some("".to_owned()),
+      subscriber: Some(Vec::new()),
+      max_messages: Some(0),
+      wait_ms: Some(0),
+      topics: Some(Vec::new()),
+    }
+  }
+}
+
+//
+// TFetched
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TFetched {
+  /// In order. Empty: nothing came in time. At most 8 MiB, unless a single message is larger.
+  pub messages: Option<Vec<TMessage>>,
+  /// Where the next fetch begins; what to commit when all of these are done.
+  pub next_i_d: Option<TMessageID>,
+}
+
+impl TFetched {
+  pub fn new<F1, F2>(messages: F1, next_i_d: F2) -> TFetched where F1: Into<Option<Vec<TMessage>>>, F2: Into<Option<TMessageID>> {
+    TFetched {
+      messages: messages.into(),
+      next_i_d: next_i_d.into(),
+    }
+  }
+}
+
+impl TSerializable for TFetched {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TFetched> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Vec<TMessage>> = Some(Vec::new());
+    let mut f_2: Option<TMessageID> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<TMessage> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_9 = TMessage::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_9);
+          }
+          i_prot.read_list_end()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_2 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TFetched {
+      messages: f_1,
+      next_i_d: f_2,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TFetched");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.messages {
+      o_prot.write_field_begin(&TFieldIdentifier::new("messages", TType::List, 1))?;
+      o_prot.write_list_begin(&TListIdentifier::new(TType::Struct, fld_var.len() as i32))?;
+      for e in fld_var {
+        e.write_to_out_protocol(o_prot)?;
+      }
+      o_prot.write_list_end()?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.next_i_d {
+      o_prot.write_field_begin(&TFieldIdentifier::new("nextID", TType::Struct, 2))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TFetched {
+  fn default() -> Self {
+    TFetched{
+      messages: Some(Vec::new()),
+      next_i_d: None,
+    }
+  }
+}
+
+//
+// TScanReport
+//
+
+/// What a scanner has passed over since it was opened, because it cannot be returned any more. Of all topics, up to where the broker has read ahead.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TScanReport {
+  /// Messages that have expired, or made room for newer ones.
+  pub expired: Option<i64>,
+  /// Messages whose bytes on the broker's disk are damaged.
+  pub damaged: Option<i64>,
+}
+
+impl TScanReport {
+  pub fn new<F1, F2>(expired: F1, damaged: F2) -> TScanReport where F1: Into<Option<i64>>, F2: Into<Option<i64>> {
+    TScanReport {
+      expired: expired.into(),
+      damaged: damaged.into(),
+    }
+  }
+}
+
+impl TSerializable for TScanReport {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TScanReport> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<i64> = Some(0);
+    let mut f_2: Option<i64> = Some(0);
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_i64()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_i64()?;
+          f_2 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TScanReport {
+      expired: f_1,
+      damaged: f_2,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TScanReport");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(fld_var) = self.expired {
+      o_prot.write_field_begin(&TFieldIdentifier::new("expired", TType::I64, 1))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.damaged {
+      o_prot.write_field_begin(&TFieldIdentifier::new("damaged", TType::I64, 2))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TScanReport {
+  fn default() -> Self {
+    TScanReport{
+      expired: Some(0),
+      damaged: Some(0),
+    }
+  }
+}
+
+//
 // TQueueSpec
 //
 
@@ -924,15 +1235,24 @@ pub struct TQueueSpec {
   pub ttl_seconds: Option<i64>,
   /// Keys of the original (those that begin with hbase. are kept and shown); others are refused.
   pub configuration: Option<BTreeMap<String, String>>,
+  /// Bytes of messages that are kept at most, over all partitions; absent: as many as fit on the disk.
+  pub max_bytes: Option<i64>,
+  /// What happens when that is reached: reject (puts are refused, the default) or drop_oldest.
+  pub when_full: Option<String>,
+  /// With drop_oldest: what a subscription has not consumed is not dropped before its time; puts are refused instead. Absent: false.
+  pub keep_unread: Option<bool>,
 }
 
 impl TQueueSpec {
-  pub fn new<F1, F2, F3, F4>(name: F1, partitions: F2, ttl_seconds: F3, configuration: F4) -> TQueueSpec where F1: Into<Option<Text>>, F2: Into<Option<i32>>, F3: Into<Option<i64>>, F4: Into<Option<BTreeMap<String, String>>> {
+  pub fn new<F1, F2, F3, F4, F5, F6, F7>(name: F1, partitions: F2, ttl_seconds: F3, configuration: F4, max_bytes: F5, when_full: F6, keep_unread: F7) -> TQueueSpec where F1: Into<Option<Text>>, F2: Into<Option<i32>>, F3: Into<Option<i64>>, F4: Into<Option<BTreeMap<String, String>>>, F5: Into<Option<i64>>, F6: Into<Option<String>>, F7: Into<Option<bool>> {
     TQueueSpec {
       name: name.into(),
       partitions: partitions.into(),
       ttl_seconds: ttl_seconds.into(),
       configuration: configuration.into(),
+      max_bytes: max_bytes.into(),
+      when_full: when_full.into(),
+      keep_unread: keep_unread.into(),
     }
   }
 }
@@ -944,6 +1264,9 @@ impl TSerializable for TQueueSpec {
     let mut f_2: Option<i32> = Some(0);
     let mut f_3: Option<i64> = Some(0);
     let mut f_4: Option<BTreeMap<String, String>> = Some(BTreeMap::new());
+    let mut f_5: Option<i64> = None;
+    let mut f_6: Option<String> = None;
+    let mut f_7: Option<bool> = None;
     loop {
       let field_ident = i_prot.read_field_begin()?;
       if field_ident.field_type == TType::Stop {
@@ -967,12 +1290,24 @@ impl TSerializable for TQueueSpec {
           let map_ident = i_prot.read_map_begin()?;
           let mut val: BTreeMap<String, String> = BTreeMap::new();
           for _ in 0..map_ident.size {
-            let map_key_8 = i_prot.read_string()?;
-            let map_val_9 = i_prot.read_string()?;
-            val.insert(map_key_8, map_val_9);
+            let map_key_10 = i_prot.read_string()?;
+            let map_val_11 = i_prot.read_string()?;
+            val.insert(map_key_10, map_val_11);
           }
           i_prot.read_map_end()?;
           f_4 = Some(val);
+        },
+        5 => {
+          let val = i_prot.read_i64()?;
+          f_5 = Some(val);
+        },
+        6 => {
+          let val = i_prot.read_string()?;
+          f_6 = Some(val);
+        },
+        7 => {
+          let val = i_prot.read_bool()?;
+          f_7 = Some(val);
         },
         _ => {
           i_prot.skip(field_ident.field_type)?;
@@ -986,6 +1321,9 @@ impl TSerializable for TQueueSpec {
       partitions: f_2,
       ttl_seconds: f_3,
       configuration: f_4,
+      max_bytes: f_5,
+      when_full: f_6,
+      keep_unread: f_7,
     };
     Ok(ret)
   }
@@ -1017,6 +1355,21 @@ impl TSerializable for TQueueSpec {
       o_prot.write_map_end()?;
       o_prot.write_field_end()?
     }
+    if let Some(fld_var) = self.max_bytes {
+      o_prot.write_field_begin(&TFieldIdentifier::new("maxBytes", TType::I64, 5))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.when_full {
+      o_prot.write_field_begin(&TFieldIdentifier::new("whenFull", TType::String, 6))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.keep_unread {
+      o_prot.write_field_begin(&TFieldIdentifier::new("keepUnread", TType::Bool, 7))?;
+      o_prot.write_bool(fld_var)?;
+      o_prot.write_field_end()?
+    }
     o_prot.write_field_stop()?;
     o_prot.write_struct_end()
   }
@@ -1029,6 +1382,9 @@ impl Default for TQueueSpec {
       partitions: Some(0),
       ttl_seconds: Some(0),
       configuration: Some(BTreeMap::new()),
+      max_bytes: Some(0),
+      when_full: Some("".to_owned()),
+      keep_unread: Some(false),
     }
   }
 }
@@ -1049,10 +1405,16 @@ pub struct TQueueDescription {
   pub created_ms: Option<i64>,
   /// What was given at creation and has no effect on the store in use.
   pub notices: Option<Vec<String>>,
+  /// As in TQueueSpec.
+  pub max_bytes: Option<i64>,
+  pub when_full: Option<String>,
+  pub keep_unread: Option<bool>,
+  /// What the store has of it, where that is HBase: table, regions, TTL, compression, attributes. Only in the answer of describeQueue.
+  pub stored: Option<BTreeMap<String, String>>,
 }
 
 impl TQueueDescription {
-  pub fn new<F1, F2, F3, F4, F5, F6, F7>(name: F1, partitions: F2, ttl_seconds: F3, state: F4, configuration: F5, created_ms: F6, notices: F7) -> TQueueDescription where F1: Into<Option<Text>>, F2: Into<Option<i32>>, F3: Into<Option<i64>>, F4: Into<Option<String>>, F5: Into<Option<BTreeMap<String, String>>>, F6: Into<Option<i64>>, F7: Into<Option<Vec<String>>> {
+  pub fn new<F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, F11>(name: F1, partitions: F2, ttl_seconds: F3, state: F4, configuration: F5, created_ms: F6, notices: F7, max_bytes: F8, when_full: F9, keep_unread: F10, stored: F11) -> TQueueDescription where F1: Into<Option<Text>>, F2: Into<Option<i32>>, F3: Into<Option<i64>>, F4: Into<Option<String>>, F5: Into<Option<BTreeMap<String, String>>>, F6: Into<Option<i64>>, F7: Into<Option<Vec<String>>>, F8: Into<Option<i64>>, F9: Into<Option<String>>, F10: Into<Option<bool>>, F11: Into<Option<BTreeMap<String, String>>> {
     TQueueDescription {
       name: name.into(),
       partitions: partitions.into(),
@@ -1061,6 +1423,10 @@ impl TQueueDescription {
       configuration: configuration.into(),
       created_ms: created_ms.into(),
       notices: notices.into(),
+      max_bytes: max_bytes.into(),
+      when_full: when_full.into(),
+      keep_unread: keep_unread.into(),
+      stored: stored.into(),
     }
   }
 }
@@ -1075,6 +1441,10 @@ impl TSerializable for TQueueDescription {
     let mut f_5: Option<BTreeMap<String, String>> = Some(BTreeMap::new());
     let mut f_6: Option<i64> = Some(0);
     let mut f_7: Option<Vec<String>> = Some(Vec::new());
+    let mut f_8: Option<i64> = None;
+    let mut f_9: Option<String> = None;
+    let mut f_10: Option<bool> = None;
+    let mut f_11: Option<BTreeMap<String, String>> = None;
     loop {
       let field_ident = i_prot.read_field_begin()?;
       if field_ident.field_type == TType::Stop {
@@ -1102,9 +1472,9 @@ impl TSerializable for TQueueDescription {
           let map_ident = i_prot.read_map_begin()?;
           let mut val: BTreeMap<String, String> = BTreeMap::new();
           for _ in 0..map_ident.size {
-            let map_key_10 = i_prot.read_string()?;
-            let map_val_11 = i_prot.read_string()?;
-            val.insert(map_key_10, map_val_11);
+            let map_key_12 = i_prot.read_string()?;
+            let map_val_13 = i_prot.read_string()?;
+            val.insert(map_key_12, map_val_13);
           }
           i_prot.read_map_end()?;
           f_5 = Some(val);
@@ -1117,11 +1487,34 @@ impl TSerializable for TQueueDescription {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<String> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_12 = i_prot.read_string()?;
-            val.push(list_elem_12);
+            let list_elem_14 = i_prot.read_string()?;
+            val.push(list_elem_14);
           }
           i_prot.read_list_end()?;
           f_7 = Some(val);
+        },
+        8 => {
+          let val = i_prot.read_i64()?;
+          f_8 = Some(val);
+        },
+        9 => {
+          let val = i_prot.read_string()?;
+          f_9 = Some(val);
+        },
+        10 => {
+          let val = i_prot.read_bool()?;
+          f_10 = Some(val);
+        },
+        11 => {
+          let map_ident = i_prot.read_map_begin()?;
+          let mut val: BTreeMap<String, String> = BTreeMap::new();
+          for _ in 0..map_ident.size {
+            let map_key_15 = i_prot.read_string()?;
+            let map_val_16 = i_prot.read_string()?;
+            val.insert(map_key_15, map_val_16);
+          }
+          i_prot.read_map_end()?;
+          f_11 = Some(val);
         },
         _ => {
           i_prot.skip(field_ident.field_type)?;
@@ -1138,6 +1531,10 @@ impl TSerializable for TQueueDescription {
       configuration: f_5,
       created_ms: f_6,
       notices: f_7,
+      max_bytes: f_8,
+      when_full: f_9,
+      keep_unread: f_10,
+      stored: f_11,
     };
     Ok(ret)
   }
@@ -1188,6 +1585,31 @@ impl TSerializable for TQueueDescription {
       o_prot.write_list_end()?;
       o_prot.write_field_end()?
     }
+    if let Some(fld_var) = self.max_bytes {
+      o_prot.write_field_begin(&TFieldIdentifier::new("maxBytes", TType::I64, 8))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.when_full {
+      o_prot.write_field_begin(&TFieldIdentifier::new("whenFull", TType::String, 9))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.keep_unread {
+      o_prot.write_field_begin(&TFieldIdentifier::new("keepUnread", TType::Bool, 10))?;
+      o_prot.write_bool(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.stored {
+      o_prot.write_field_begin(&TFieldIdentifier::new("stored", TType::Map, 11))?;
+      o_prot.write_map_begin(&TMapIdentifier::new(TType::String, TType::String, fld_var.len() as i32))?;
+      for (k, v) in fld_var {
+        o_prot.write_string(k)?;
+        o_prot.write_string(v)?;
+      }
+      o_prot.write_map_end()?;
+      o_prot.write_field_end()?
+    }
     o_prot.write_field_stop()?;
     o_prot.write_struct_end()
   }
@@ -1203,6 +1625,10 @@ impl Default for TQueueDescription {
       configuration: Some(BTreeMap::new()),
       created_ms: Some(0),
       notices: Some(Vec::new()),
+      max_bytes: Some(0),
+      when_full: Some("".to_owned()),
+      keep_unread: Some(false),
+      stored: Some(BTreeMap::new()),
     }
   }
 }
@@ -1262,8 +1688,8 @@ impl TSerializable for TSubscriberSpec {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<String> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_13 = i_prot.read_string()?;
-            val.push(list_elem_13);
+            let list_elem_17 = i_prot.read_string()?;
+            val.push(list_elem_17);
           }
           i_prot.read_list_end()?;
           f_2 = Some(val);
@@ -1272,8 +1698,8 @@ impl TSerializable for TSubscriberSpec {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<Vec<u8>> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_14 = i_prot.read_bytes()?;
-            val.push(list_elem_14);
+            let list_elem_18 = i_prot.read_bytes()?;
+            val.push(list_elem_18);
           }
           i_prot.read_list_end()?;
           f_3 = Some(val);
@@ -1282,8 +1708,8 @@ impl TSerializable for TSubscriberSpec {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<i16> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_15 = i_prot.read_i16()?;
-            val.push(list_elem_15);
+            let list_elem_19 = i_prot.read_i16()?;
+            val.push(list_elem_19);
           }
           i_prot.read_list_end()?;
           f_4 = Some(val);
@@ -1296,9 +1722,9 @@ impl TSerializable for TSubscriberSpec {
           let map_ident = i_prot.read_map_begin()?;
           let mut val: BTreeMap<String, String> = BTreeMap::new();
           for _ in 0..map_ident.size {
-            let map_key_16 = i_prot.read_string()?;
-            let map_val_17 = i_prot.read_string()?;
-            val.insert(map_key_16, map_val_17);
+            let map_key_20 = i_prot.read_string()?;
+            let map_val_21 = i_prot.read_string()?;
+            val.insert(map_key_20, map_val_21);
           }
           i_prot.read_map_end()?;
           f_6 = Some(val);
@@ -1384,6 +1810,719 @@ impl Default for TSubscriberSpec {
       partitions: Some(Vec::new()),
       start_position: Some("".to_owned()),
       options: Some(BTreeMap::new()),
+    }
+  }
+}
+
+//
+// TDeadLetterID
+//
+
+/// A message that a subscriber could not consume, by where it was in its queue.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TDeadLetterID {
+  pub partition: Option<i16>,
+  pub id: Option<TMessageID>,
+}
+
+impl TDeadLetterID {
+  pub fn new<F1, F2>(partition: F1, id: F2) -> TDeadLetterID where F1: Into<Option<i16>>, F2: Into<Option<TMessageID>> {
+    TDeadLetterID {
+      partition: partition.into(),
+      id: id.into(),
+    }
+  }
+}
+
+impl TSerializable for TDeadLetterID {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TDeadLetterID> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<i16> = Some(0);
+    let mut f_2: Option<TMessageID> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_i16()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_2 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TDeadLetterID {
+      partition: f_1,
+      id: f_2,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TDeadLetterID");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(fld_var) = self.partition {
+      o_prot.write_field_begin(&TFieldIdentifier::new("partition", TType::I16, 1))?;
+      o_prot.write_i16(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.id {
+      o_prot.write_field_begin(&TFieldIdentifier::new("id", TType::Struct, 2))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TDeadLetterID {
+  fn default() -> Self {
+    TDeadLetterID{
+      partition: Some(0),
+      id: None,
+    }
+  }
+}
+
+//
+// TRedriven
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TRedriven {
+  /// Accepted by the subscriber, and removed from the dead letters.
+  pub accepted: Option<i32>,
+  /// There are more to be redriven: call again.
+  pub more: Option<bool>,
+  /// Why it stopped before the end; what was not accepted is still there.
+  pub error: Option<String>,
+}
+
+impl TRedriven {
+  pub fn new<F1, F2, F3>(accepted: F1, more: F2, error: F3) -> TRedriven where F1: Into<Option<i32>>, F2: Into<Option<bool>>, F3: Into<Option<String>> {
+    TRedriven {
+      accepted: accepted.into(),
+      more: more.into(),
+      error: error.into(),
+    }
+  }
+}
+
+impl TSerializable for TRedriven {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TRedriven> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<i32> = Some(0);
+    let mut f_2: Option<bool> = Some(false);
+    let mut f_3: Option<String> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_i32()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bool()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_string()?;
+          f_3 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TRedriven {
+      accepted: f_1,
+      more: f_2,
+      error: f_3,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TRedriven");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(fld_var) = self.accepted {
+      o_prot.write_field_begin(&TFieldIdentifier::new("accepted", TType::I32, 1))?;
+      o_prot.write_i32(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.more {
+      o_prot.write_field_begin(&TFieldIdentifier::new("more", TType::Bool, 2))?;
+      o_prot.write_bool(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::String, 3))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TRedriven {
+  fn default() -> Self {
+    TRedriven{
+      accepted: Some(0),
+      more: Some(false),
+      error: Some("".to_owned()),
+    }
+  }
+}
+
+//
+// TCallDetails
+//
+
+/// A call that carried a message, or was to.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TCallDetails {
+  /// When it ended, RFC 3339.
+  pub time: Option<String>,
+  /// host:port
+  pub endpoint: Option<String>,
+  /// Which attempt of its batch it was; one that did not count has the number of those before it.
+  pub attempt: Option<i32>,
+  /// What came of it for this message, for people.
+  pub result: Option<String>,
+}
+
+impl TCallDetails {
+  pub fn new<F1, F2, F3, F4>(time: F1, endpoint: F2, attempt: F3, result: F4) -> TCallDetails where F1: Into<Option<String>>, F2: Into<Option<String>>, F3: Into<Option<i32>>, F4: Into<Option<String>> {
+    TCallDetails {
+      time: time.into(),
+      endpoint: endpoint.into(),
+      attempt: attempt.into(),
+      result: result.into(),
+    }
+  }
+}
+
+impl TSerializable for TCallDetails {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TCallDetails> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<String> = Some("".to_owned());
+    let mut f_2: Option<String> = Some("".to_owned());
+    let mut f_3: Option<i32> = Some(0);
+    let mut f_4: Option<String> = Some("".to_owned());
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_string()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_string()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_i32()?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let val = i_prot.read_string()?;
+          f_4 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TCallDetails {
+      time: f_1,
+      endpoint: f_2,
+      attempt: f_3,
+      result: f_4,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TCallDetails");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.time {
+      o_prot.write_field_begin(&TFieldIdentifier::new("time", TType::String, 1))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.endpoint {
+      o_prot.write_field_begin(&TFieldIdentifier::new("endpoint", TType::String, 2))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.attempt {
+      o_prot.write_field_begin(&TFieldIdentifier::new("attempt", TType::I32, 3))?;
+      o_prot.write_i32(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.result {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result", TType::String, 4))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TCallDetails {
+  fn default() -> Self {
+    TCallDetails{
+      time: Some("".to_owned()),
+      endpoint: Some("".to_owned()),
+      attempt: Some(0),
+      result: Some("".to_owned()),
+    }
+  }
+}
+
+//
+// TMessageStanding
+//
+
+/// Where a message stands with one subscription.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TMessageStanding {
+  pub subscriber: Option<Text>,
+  /// delivered, in_flight, waiting, filtered (its topic is not wanted), dead_lettered, redriven (a dead letter that was accepted later), letter_gone (it
+  /// was dead-lettered, and the letter is not there any more), passed_over (by a seek), below_checkpoint (finished; how is not known any more),
+  /// before_start (of the subscription), not_read (the subscription does not read the partition); or expired, truncated, dropped, damaged: before it
+  /// could be delivered. More may come.
+  pub state: Option<String>,
+  /// Why it waits: disabled, paused, broken, changing, dead_letter_queue, blocked, no_endpoint, endpoint_away, failing, retrying, busy, rate_limit,
+  /// call, span, window, messages (that lie before it) or next. More may come. Absent: it does not wait.
+  pub reason: Option<String>,
+  /// All of that in a sentence, for people.
+  pub text: Option<String>,
+  /// When it came to be so: the end of the call, the beginning of one under way. RFC 3339.
+  pub time: Option<String>,
+  /// Of that call, or the one that is waited for.
+  pub endpoint: Option<String>,
+  /// How often it was tried, with the call that is under way.
+  pub attempts: Option<i32>,
+  /// What went wrong last.
+  pub last_error: Option<String>,
+  /// The oldest message that it waits behind.
+  pub behind: Option<TMessageID>,
+  /// So many messages that the subscription wants lie before it; an upper bound where topics are many.
+  pub ahead: Option<i64>,
+  /// When it is tried again at the latest, unless something changes: milliseconds from now.
+  pub wait_ms: Option<i64>,
+  /// Its dead letter in <queue>.dlq.
+  pub letter_i_d: Option<TMessageID>,
+  /// The last calls that carried it, oldest first, as far as the broker still has them in memory; at most 20.
+  pub calls: Option<Vec<TCallDetails>>,
+}
+
+impl TMessageStanding {
+  pub fn new<F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, F11, F12, F13>(subscriber: F1, state: F2, reason: F3, text: F4, time: F5, endpoint: F6, attempts: F7, last_error: F8, behind: F9, ahead: F10, wait_ms: F11, letter_i_d: F12, calls: F13) -> TMessageStanding where F1: Into<Option<Text>>, F2: Into<Option<String>>, F3: Into<Option<String>>, F4: Into<Option<String>>, F5: Into<Option<String>>, F6: Into<Option<String>>, F7: Into<Option<i32>>, F8: Into<Option<String>>, F9: Into<Option<TMessageID>>, F10: Into<Option<i64>>, F11: Into<Option<i64>>, F12: Into<Option<TMessageID>>, F13: Into<Option<Vec<TCallDetails>>> {
+    TMessageStanding {
+      subscriber: subscriber.into(),
+      state: state.into(),
+      reason: reason.into(),
+      text: text.into(),
+      time: time.into(),
+      endpoint: endpoint.into(),
+      attempts: attempts.into(),
+      last_error: last_error.into(),
+      behind: behind.into(),
+      ahead: ahead.into(),
+      wait_ms: wait_ms.into(),
+      letter_i_d: letter_i_d.into(),
+      calls: calls.into(),
+    }
+  }
+}
+
+impl TSerializable for TMessageStanding {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TMessageStanding> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = Some(Vec::new());
+    let mut f_2: Option<String> = Some("".to_owned());
+    let mut f_3: Option<String> = None;
+    let mut f_4: Option<String> = Some("".to_owned());
+    let mut f_5: Option<String> = None;
+    let mut f_6: Option<String> = None;
+    let mut f_7: Option<i32> = None;
+    let mut f_8: Option<String> = None;
+    let mut f_9: Option<TMessageID> = None;
+    let mut f_10: Option<i64> = None;
+    let mut f_11: Option<i64> = None;
+    let mut f_12: Option<TMessageID> = None;
+    let mut f_13: Option<Vec<TCallDetails>> = Some(Vec::new());
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_string()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_string()?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let val = i_prot.read_string()?;
+          f_4 = Some(val);
+        },
+        5 => {
+          let val = i_prot.read_string()?;
+          f_5 = Some(val);
+        },
+        6 => {
+          let val = i_prot.read_string()?;
+          f_6 = Some(val);
+        },
+        7 => {
+          let val = i_prot.read_i32()?;
+          f_7 = Some(val);
+        },
+        8 => {
+          let val = i_prot.read_string()?;
+          f_8 = Some(val);
+        },
+        9 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_9 = Some(val);
+        },
+        10 => {
+          let val = i_prot.read_i64()?;
+          f_10 = Some(val);
+        },
+        11 => {
+          let val = i_prot.read_i64()?;
+          f_11 = Some(val);
+        },
+        12 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_12 = Some(val);
+        },
+        13 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<TCallDetails> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_22 = TCallDetails::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_22);
+          }
+          i_prot.read_list_end()?;
+          f_13 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TMessageStanding {
+      subscriber: f_1,
+      state: f_2,
+      reason: f_3,
+      text: f_4,
+      time: f_5,
+      endpoint: f_6,
+      attempts: f_7,
+      last_error: f_8,
+      behind: f_9,
+      ahead: f_10,
+      wait_ms: f_11,
+      letter_i_d: f_12,
+      calls: f_13,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TMessageStanding");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.subscriber {
+      o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 1))?;
+      o_prot.write_bytes(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.state {
+      o_prot.write_field_begin(&TFieldIdentifier::new("state", TType::String, 2))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.reason {
+      o_prot.write_field_begin(&TFieldIdentifier::new("reason", TType::String, 3))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.text {
+      o_prot.write_field_begin(&TFieldIdentifier::new("text", TType::String, 4))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.time {
+      o_prot.write_field_begin(&TFieldIdentifier::new("time", TType::String, 5))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.endpoint {
+      o_prot.write_field_begin(&TFieldIdentifier::new("endpoint", TType::String, 6))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.attempts {
+      o_prot.write_field_begin(&TFieldIdentifier::new("attempts", TType::I32, 7))?;
+      o_prot.write_i32(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.last_error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("lastError", TType::String, 8))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.behind {
+      o_prot.write_field_begin(&TFieldIdentifier::new("behind", TType::Struct, 9))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.ahead {
+      o_prot.write_field_begin(&TFieldIdentifier::new("ahead", TType::I64, 10))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.wait_ms {
+      o_prot.write_field_begin(&TFieldIdentifier::new("waitMs", TType::I64, 11))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.letter_i_d {
+      o_prot.write_field_begin(&TFieldIdentifier::new("letterID", TType::Struct, 12))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.calls {
+      o_prot.write_field_begin(&TFieldIdentifier::new("calls", TType::List, 13))?;
+      o_prot.write_list_begin(&TListIdentifier::new(TType::Struct, fld_var.len() as i32))?;
+      for e in fld_var {
+        e.write_to_out_protocol(o_prot)?;
+      }
+      o_prot.write_list_end()?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TMessageStanding {
+  fn default() -> Self {
+    TMessageStanding{
+      subscriber: Some(Vec::new()),
+      state: Some("".to_owned()),
+      reason: Some("".to_owned()),
+      text: Some("".to_owned()),
+      time: Some("".to_owned()),
+      endpoint: Some("".to_owned()),
+      attempts: Some(0),
+      last_error: Some("".to_owned()),
+      behind: None,
+      ahead: Some(0),
+      wait_ms: Some(0),
+      letter_i_d: None,
+      calls: Some(Vec::new()),
+    }
+  }
+}
+
+//
+// TExplanation
+//
+
+/// What became of a message.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TExplanation {
+  pub queue_name: Option<Text>,
+  pub partition: Option<i16>,
+  pub id: Option<TMessageID>,
+  /// stored; never (there is none and was none); expired, truncated, dropped (to make room), damaged; gone (one of these, or never). More may
+  /// come.
+  pub state: Option<String>,
+  /// The same in a sentence, for people.
+  pub text: Option<String>,
+  /// Absent: the message is not there.
+  pub topic: Option<Vec<u8>>,
+  /// In the order of their names.
+  pub subscriptions: Option<Vec<TMessageStanding>>,
+}
+
+impl TExplanation {
+  pub fn new<F1, F2, F3, F4, F5, F6, F7>(queue_name: F1, partition: F2, id: F3, state: F4, text: F5, topic: F6, subscriptions: F7) -> TExplanation where F1: Into<Option<Text>>, F2: Into<Option<i16>>, F3: Into<Option<TMessageID>>, F4: Into<Option<String>>, F5: Into<Option<String>>, F6: Into<Option<Vec<u8>>>, F7: Into<Option<Vec<TMessageStanding>>> {
+    TExplanation {
+      queue_name: queue_name.into(),
+      partition: partition.into(),
+      id: id.into(),
+      state: state.into(),
+      text: text.into(),
+      topic: topic.into(),
+      subscriptions: subscriptions.into(),
+    }
+  }
+}
+
+impl TSerializable for TExplanation {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TExplanation> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = Some(Vec::new());
+    let mut f_2: Option<i16> = Some(0);
+    let mut f_3: Option<TMessageID> = None;
+    let mut f_4: Option<String> = Some("".to_owned());
+    let mut f_5: Option<String> = Some("".to_owned());
+    let mut f_6: Option<Vec<u8>> = None;
+    let mut f_7: Option<Vec<TMessageStanding>> = Some(Vec::new());
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_i16()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let val = i_prot.read_string()?;
+          f_4 = Some(val);
+        },
+        5 => {
+          let val = i_prot.read_string()?;
+          f_5 = Some(val);
+        },
+        6 => {
+          let val = i_prot.read_bytes()?;
+          f_6 = Some(val);
+        },
+        7 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<TMessageStanding> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_23 = TMessageStanding::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_23);
+          }
+          i_prot.read_list_end()?;
+          f_7 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TExplanation {
+      queue_name: f_1,
+      partition: f_2,
+      id: f_3,
+      state: f_4,
+      text: f_5,
+      topic: f_6,
+      subscriptions: f_7,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TExplanation");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.queue_name {
+      o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+      o_prot.write_bytes(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.partition {
+      o_prot.write_field_begin(&TFieldIdentifier::new("partition", TType::I16, 2))?;
+      o_prot.write_i16(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.id {
+      o_prot.write_field_begin(&TFieldIdentifier::new("id", TType::Struct, 3))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.state {
+      o_prot.write_field_begin(&TFieldIdentifier::new("state", TType::String, 4))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.text {
+      o_prot.write_field_begin(&TFieldIdentifier::new("text", TType::String, 5))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.topic {
+      o_prot.write_field_begin(&TFieldIdentifier::new("topic", TType::String, 6))?;
+      o_prot.write_bytes(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.subscriptions {
+      o_prot.write_field_begin(&TFieldIdentifier::new("subscriptions", TType::List, 7))?;
+      o_prot.write_list_begin(&TListIdentifier::new(TType::Struct, fld_var.len() as i32))?;
+      for e in fld_var {
+        e.write_to_out_protocol(o_prot)?;
+      }
+      o_prot.write_list_end()?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TExplanation {
+  fn default() -> Self {
+    TExplanation{
+      queue_name: Some(Vec::new()),
+      partition: Some(0),
+      id: None,
+      state: Some("".to_owned()),
+      text: Some("".to_owned()),
+      topic: Some(Vec::new()),
+      subscriptions: Some(Vec::new()),
     }
   }
 }
@@ -1475,7 +2614,7 @@ impl Default for TCheckpoint {
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TSubscriptionStatus {
   pub name: Option<Text>,
-  /// active, waiting (no endpoint), retrying, paused or broken.
+  /// active, waiting (no endpoint), retrying, failing (fails at everything), blocked (by a message), paused or broken.
   pub state: Option<String>,
   pub endpoints: Option<Vec<String>>,
   pub topics: Option<Vec<Vec<u8>>>,
@@ -1559,8 +2698,8 @@ impl TSerializable for TSubscriptionStatus {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<String> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_18 = i_prot.read_string()?;
-            val.push(list_elem_18);
+            let list_elem_24 = i_prot.read_string()?;
+            val.push(list_elem_24);
           }
           i_prot.read_list_end()?;
           f_3 = Some(val);
@@ -1569,8 +2708,8 @@ impl TSerializable for TSubscriptionStatus {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<Vec<u8>> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_19 = i_prot.read_bytes()?;
-            val.push(list_elem_19);
+            let list_elem_25 = i_prot.read_bytes()?;
+            val.push(list_elem_25);
           }
           i_prot.read_list_end()?;
           f_4 = Some(val);
@@ -1623,8 +2762,8 @@ impl TSerializable for TSubscriptionStatus {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TCheckpoint> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_20 = TCheckpoint::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_20);
+            let list_elem_26 = TCheckpoint::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_26);
           }
           i_prot.read_list_end()?;
           f_16 = Some(val);
@@ -1978,8 +3117,8 @@ impl TSerializable for TQueueStatus {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TPartitionStatus> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_21 = TPartitionStatus::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_21);
+            let list_elem_27 = TPartitionStatus::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_27);
           }
           i_prot.read_list_end()?;
           f_3 = Some(val);
@@ -1988,8 +3127,8 @@ impl TSerializable for TQueueStatus {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TSubscriptionStatus> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_22 = TSubscriptionStatus::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_22);
+            let list_elem_28 = TSubscriptionStatus::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_28);
           }
           i_prot.read_list_end()?;
           f_4 = Some(val);
@@ -2064,15 +3203,25 @@ impl Default for TQueueStatus {
 pub struct TBrokerStatus {
   pub name: Option<String>,
   pub address: Option<String>,
+  /// online or offline
   pub state: Option<String>,
+  /// Of its session with ZooKeeper, as ZooKeeper's own tools show it; absent without ZooKeeper.
+  pub session: Option<String>,
+  /// Partitions that it was given, of all queues.
+  pub partitions: Option<i32>,
+  /// It gives partitions to brokers.
+  pub balancer: Option<bool>,
 }
 
 impl TBrokerStatus {
-  pub fn new<F1, F2, F3>(name: F1, address: F2, state: F3) -> TBrokerStatus where F1: Into<Option<String>>, F2: Into<Option<String>>, F3: Into<Option<String>> {
+  pub fn new<F1, F2, F3, F4, F5, F6>(name: F1, address: F2, state: F3, session: F4, partitions: F5, balancer: F6) -> TBrokerStatus where F1: Into<Option<String>>, F2: Into<Option<String>>, F3: Into<Option<String>>, F4: Into<Option<String>>, F5: Into<Option<i32>>, F6: Into<Option<bool>> {
     TBrokerStatus {
       name: name.into(),
       address: address.into(),
       state: state.into(),
+      session: session.into(),
+      partitions: partitions.into(),
+      balancer: balancer.into(),
     }
   }
 }
@@ -2083,6 +3232,9 @@ impl TSerializable for TBrokerStatus {
     let mut f_1: Option<String> = Some("".to_owned());
     let mut f_2: Option<String> = Some("".to_owned());
     let mut f_3: Option<String> = Some("".to_owned());
+    let mut f_4: Option<String> = None;
+    let mut f_5: Option<i32> = None;
+    let mut f_6: Option<bool> = None;
     loop {
       let field_ident = i_prot.read_field_begin()?;
       if field_ident.field_type == TType::Stop {
@@ -2102,6 +3254,18 @@ impl TSerializable for TBrokerStatus {
           let val = i_prot.read_string()?;
           f_3 = Some(val);
         },
+        4 => {
+          let val = i_prot.read_string()?;
+          f_4 = Some(val);
+        },
+        5 => {
+          let val = i_prot.read_i32()?;
+          f_5 = Some(val);
+        },
+        6 => {
+          let val = i_prot.read_bool()?;
+          f_6 = Some(val);
+        },
         _ => {
           i_prot.skip(field_ident.field_type)?;
         },
@@ -2113,6 +3277,9 @@ impl TSerializable for TBrokerStatus {
       name: f_1,
       address: f_2,
       state: f_3,
+      session: f_4,
+      partitions: f_5,
+      balancer: f_6,
     };
     Ok(ret)
   }
@@ -2134,6 +3301,21 @@ impl TSerializable for TBrokerStatus {
       o_prot.write_string(fld_var)?;
       o_prot.write_field_end()?
     }
+    if let Some(ref fld_var) = self.session {
+      o_prot.write_field_begin(&TFieldIdentifier::new("session", TType::String, 4))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.partitions {
+      o_prot.write_field_begin(&TFieldIdentifier::new("partitions", TType::I32, 5))?;
+      o_prot.write_i32(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.balancer {
+      o_prot.write_field_begin(&TFieldIdentifier::new("balancer", TType::Bool, 6))?;
+      o_prot.write_bool(fld_var)?;
+      o_prot.write_field_end()?
+    }
     o_prot.write_field_stop()?;
     o_prot.write_struct_end()
   }
@@ -2145,6 +3327,9 @@ impl Default for TBrokerStatus {
       name: Some("".to_owned()),
       address: Some("".to_owned()),
       state: Some("".to_owned()),
+      session: Some("".to_owned()),
+      partitions: Some(0),
+      balancer: Some(false),
     }
   }
 }
@@ -2278,13 +3463,16 @@ impl Default for TQueueSummary {
 pub struct TClusterStatus {
   pub brokers: Option<Vec<TBrokerStatus>>,
   pub queues: Option<Vec<TQueueSummary>>,
+  /// What is wrong with coordination, as the broker that was asked sees it; absent: nothing.
+  pub trouble: Option<String>,
 }
 
 impl TClusterStatus {
-  pub fn new<F1, F2>(brokers: F1, queues: F2) -> TClusterStatus where F1: Into<Option<Vec<TBrokerStatus>>>, F2: Into<Option<Vec<TQueueSummary>>> {
+  pub fn new<F1, F2, F3>(brokers: F1, queues: F2, trouble: F3) -> TClusterStatus where F1: Into<Option<Vec<TBrokerStatus>>>, F2: Into<Option<Vec<TQueueSummary>>>, F3: Into<Option<String>> {
     TClusterStatus {
       brokers: brokers.into(),
       queues: queues.into(),
+      trouble: trouble.into(),
     }
   }
 }
@@ -2294,6 +3482,7 @@ impl TSerializable for TClusterStatus {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<Vec<TBrokerStatus>> = Some(Vec::new());
     let mut f_2: Option<Vec<TQueueSummary>> = Some(Vec::new());
+    let mut f_3: Option<String> = None;
     loop {
       let field_ident = i_prot.read_field_begin()?;
       if field_ident.field_type == TType::Stop {
@@ -2305,8 +3494,8 @@ impl TSerializable for TClusterStatus {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TBrokerStatus> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_23 = TBrokerStatus::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_23);
+            let list_elem_29 = TBrokerStatus::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_29);
           }
           i_prot.read_list_end()?;
           f_1 = Some(val);
@@ -2315,11 +3504,15 @@ impl TSerializable for TClusterStatus {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TQueueSummary> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_24 = TQueueSummary::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_24);
+            let list_elem_30 = TQueueSummary::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_30);
           }
           i_prot.read_list_end()?;
           f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_string()?;
+          f_3 = Some(val);
         },
         _ => {
           i_prot.skip(field_ident.field_type)?;
@@ -2331,6 +3524,7 @@ impl TSerializable for TClusterStatus {
     let ret = TClusterStatus {
       brokers: f_1,
       queues: f_2,
+      trouble: f_3,
     };
     Ok(ret)
   }
@@ -2355,6 +3549,11 @@ impl TSerializable for TClusterStatus {
       o_prot.write_list_end()?;
       o_prot.write_field_end()?
     }
+    if let Some(ref fld_var) = self.trouble {
+      o_prot.write_field_begin(&TFieldIdentifier::new("trouble", TType::String, 3))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
     o_prot.write_field_stop()?;
     o_prot.write_struct_end()
   }
@@ -2365,6 +3564,117 @@ impl Default for TClusterStatus {
     TClusterStatus{
       brokers: Some(Vec::new()),
       queues: Some(Vec::new()),
+      trouble: Some("".to_owned()),
+    }
+  }
+}
+
+//
+// TKeptLetter
+//
+
+/// A dead letter that is there.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TKeptLetter {
+  pub subscriber: Option<Text>,
+  /// In the dead-letter queue.
+  pub id: Option<TMessageID>,
+  pub attempts: Option<i32>,
+  /// Why it could not be consumed.
+  pub error: Option<String>,
+}
+
+impl TKeptLetter {
+  pub fn new<F1, F2, F3, F4>(subscriber: F1, id: F2, attempts: F3, error: F4) -> TKeptLetter where F1: Into<Option<Text>>, F2: Into<Option<TMessageID>>, F3: Into<Option<i32>>, F4: Into<Option<String>> {
+    TKeptLetter {
+      subscriber: subscriber.into(),
+      id: id.into(),
+      attempts: attempts.into(),
+      error: error.into(),
+    }
+  }
+}
+
+impl TSerializable for TKeptLetter {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<TKeptLetter> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = Some(Vec::new());
+    let mut f_2: Option<TMessageID> = None;
+    let mut f_3: Option<i32> = Some(0);
+    let mut f_4: Option<String> = Some("".to_owned());
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_i32()?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let val = i_prot.read_string()?;
+          f_4 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = TKeptLetter {
+      subscriber: f_1,
+      id: f_2,
+      attempts: f_3,
+      error: f_4,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("TKeptLetter");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.subscriber {
+      o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 1))?;
+      o_prot.write_bytes(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.id {
+      o_prot.write_field_begin(&TFieldIdentifier::new("id", TType::Struct, 2))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.attempts {
+      o_prot.write_field_begin(&TFieldIdentifier::new("attempts", TType::I32, 3))?;
+      o_prot.write_i32(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::String, 4))?;
+      o_prot.write_string(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+impl Default for TKeptLetter {
+  fn default() -> Self {
+    TKeptLetter{
+      subscriber: Some(Vec::new()),
+      id: None,
+      attempts: Some(0),
+      error: Some("".to_owned()),
     }
   }
 }
@@ -2553,8 +3863,8 @@ impl HQueueSubscriberServiceConsumeMessagesArgs {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TMessage> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_25 = TMessage::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_25);
+            let list_elem_31 = TMessage::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_31);
           }
           i_prot.read_list_end()?;
           f_1 = Some(val);
@@ -2674,14 +3984,24 @@ pub trait THQueueServiceSyncClient {
   fn put_messages_with_pid(&mut self, queue_name: Text, partition_i_d: i16, t_messages: Vec<TMessage>) -> thrift::Result<()>;
   /// host:port of the owner of each partition, in the order of the partitions.
   fn get_queue_locations(&mut self, queue_name: Text) -> thrift::Result<Vec<Text>>;
+  /// host:port of who has the messages of each partition, in the order of the partitions: of the region server where they are in HBase, else as
+  /// getQueueLocations. Batch jobs are best run there.
+  fn get_data_locations(&mut self, queue_name: Text) -> thrift::Result<Vec<Text>>;
   /// As putMessagesWithPid, and returns the ids; partition -1: a random one.
   fn put_messages_for_ids(&mut self, queue_name: Text, partition_i_d: i16, t_messages: Vec<TMessage>) -> thrift::Result<TPutResult>;
   /// Announces an endpoint of a subscriber. To be renewed before its lifetime ends.
   fn subscribe(&mut self, queue_name: Text, registration: TRegistration) -> thrift::Result<TRegistered>;
   /// Keeps a registration. NOT_FOUND: it has ended, subscribe again.
   fn renew(&mut self, registration_i_d: i64) -> thrift::Result<()>;
+  /// For a consumer that sets the pace: messages of a partition from a position on, waiting for the first one if there is none. The subscriber is
+  /// made beforehand with addSubscriber, without an address.
+  fn fetch(&mut self, queue_name: Text, partition_i_d: i16, what: TFetch) -> thrift::Result<TFetched>;
+  /// Everything below `nextID` is done. Never moves back: for that there is seekSubscriber. Durable when it returns.
+  fn commit(&mut self, queue_name: Text, subscriber: Text, partition_i_d: i16, next_i_d: TMessageID) -> thrift::Result<()>;
   /// Ends a registration; the checkpoint stays. Returns when no call to its endpoint is in flight any more, or after 10 s.
   fn unsubscribe(&mut self, registration_i_d: i64) -> thrift::Result<()>;
+  /// What the scanner has passed over. For those who have to know that they read everything: ask behind the list, on the same connection.
+  fn message_scanner_report(&mut self, id: ScannerID) -> thrift::Result<TScanReport>;
 }
 
 pub trait THQueueServiceSyncClientMarker {}
@@ -2951,6 +4271,33 @@ impl <C: TThriftClient + THQueueServiceSyncClientMarker> THQueueServiceSyncClien
       result.ok_or()
     }
   }
+  fn get_data_locations(&mut self, queue_name: Text) -> thrift::Result<Vec<Text>> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("getDataLocations", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueServiceGetDataLocationsArgs { queue_name };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("getDataLocations", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueServiceGetDataLocationsResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
   fn put_messages_for_ids(&mut self, queue_name: Text, partition_i_d: i16, t_messages: Vec<TMessage>) -> thrift::Result<TPutResult> {
     (
       {
@@ -3032,6 +4379,60 @@ impl <C: TThriftClient + THQueueServiceSyncClientMarker> THQueueServiceSyncClien
       result.ok_or()
     }
   }
+  fn fetch(&mut self, queue_name: Text, partition_i_d: i16, what: TFetch) -> thrift::Result<TFetched> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("fetch", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueServiceFetchArgs { queue_name, partition_i_d, what };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("fetch", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueServiceFetchResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn commit(&mut self, queue_name: Text, subscriber: Text, partition_i_d: i16, next_i_d: TMessageID) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("commit", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueServiceCommitArgs { queue_name, subscriber, partition_i_d, next_i_d };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("commit", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueServiceCommitResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
   fn unsubscribe(&mut self, registration_i_d: i64) -> thrift::Result<()> {
     (
       {
@@ -3055,6 +4456,33 @@ impl <C: TThriftClient + THQueueServiceSyncClientMarker> THQueueServiceSyncClien
       }
       verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
       let result = HQueueServiceUnsubscribeResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn message_scanner_report(&mut self, id: ScannerID) -> thrift::Result<TScanReport> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("messageScannerReport", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueServiceMessageScannerReportArgs { id };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("messageScannerReport", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueServiceMessageScannerReportResult::read_from_in_protocol(self.i_prot_mut())?;
       self.i_prot_mut().read_message_end()?;
       result.ok_or()
     }
@@ -3085,14 +4513,24 @@ pub trait HQueueServiceSyncHandler {
   fn handle_put_messages_with_pid(&self, queue_name: Text, partition_i_d: i16, t_messages: Vec<TMessage>) -> thrift::Result<()>;
   /// host:port of the owner of each partition, in the order of the partitions.
   fn handle_get_queue_locations(&self, queue_name: Text) -> thrift::Result<Vec<Text>>;
+  /// host:port of who has the messages of each partition, in the order of the partitions: of the region server where they are in HBase, else as
+  /// getQueueLocations. Batch jobs are best run there.
+  fn handle_get_data_locations(&self, queue_name: Text) -> thrift::Result<Vec<Text>>;
   /// As putMessagesWithPid, and returns the ids; partition -1: a random one.
   fn handle_put_messages_for_ids(&self, queue_name: Text, partition_i_d: i16, t_messages: Vec<TMessage>) -> thrift::Result<TPutResult>;
   /// Announces an endpoint of a subscriber. To be renewed before its lifetime ends.
   fn handle_subscribe(&self, queue_name: Text, registration: TRegistration) -> thrift::Result<TRegistered>;
   /// Keeps a registration. NOT_FOUND: it has ended, subscribe again.
   fn handle_renew(&self, registration_i_d: i64) -> thrift::Result<()>;
+  /// For a consumer that sets the pace: messages of a partition from a position on, waiting for the first one if there is none. The subscriber is
+  /// made beforehand with addSubscriber, without an address.
+  fn handle_fetch(&self, queue_name: Text, partition_i_d: i16, what: TFetch) -> thrift::Result<TFetched>;
+  /// Everything below `nextID` is done. Never moves back: for that there is seekSubscriber. Durable when it returns.
+  fn handle_commit(&self, queue_name: Text, subscriber: Text, partition_i_d: i16, next_i_d: TMessageID) -> thrift::Result<()>;
   /// Ends a registration; the checkpoint stays. Returns when no call to its endpoint is in flight any more, or after 10 s.
   fn handle_unsubscribe(&self, registration_i_d: i64) -> thrift::Result<()>;
+  /// What the scanner has passed over. For those who have to know that they read everything: ask behind the list, on the same connection.
+  fn handle_message_scanner_report(&self, id: ScannerID) -> thrift::Result<TScanReport>;
 }
 
 pub struct HQueueServiceSyncProcessor<H: HQueueServiceSyncHandler> {
@@ -3132,6 +4570,9 @@ impl <H: HQueueServiceSyncHandler> HQueueServiceSyncProcessor<H> {
   fn process_get_queue_locations(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     THQueueServiceProcessFunctions::process_get_queue_locations(&self.handler, incoming_sequence_number, i_prot, o_prot)
   }
+  fn process_get_data_locations(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueServiceProcessFunctions::process_get_data_locations(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
   fn process_put_messages_for_ids(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     THQueueServiceProcessFunctions::process_put_messages_for_ids(&self.handler, incoming_sequence_number, i_prot, o_prot)
   }
@@ -3141,8 +4582,17 @@ impl <H: HQueueServiceSyncHandler> HQueueServiceSyncProcessor<H> {
   fn process_renew(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     THQueueServiceProcessFunctions::process_renew(&self.handler, incoming_sequence_number, i_prot, o_prot)
   }
+  fn process_fetch(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueServiceProcessFunctions::process_fetch(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_commit(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueServiceProcessFunctions::process_commit(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
   fn process_unsubscribe(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     THQueueServiceProcessFunctions::process_unsubscribe(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_message_scanner_report(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueServiceProcessFunctions::process_message_scanner_report(&self.handler, incoming_sequence_number, i_prot, o_prot)
   }
 }
 
@@ -3689,6 +5139,66 @@ impl THQueueServiceProcessFunctions {
       },
     }
   }
+  pub fn process_get_data_locations<H: HQueueServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueServiceGetDataLocationsArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_get_data_locations(args.queue_name) {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("getDataLocations", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueServiceGetDataLocationsResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueServiceGetDataLocationsResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("getDataLocations", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("getDataLocations", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("getDataLocations", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("getDataLocations", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
   pub fn process_put_messages_for_ids<H: HQueueServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let args = HQueueServicePutMessagesForIdsArgs::read_from_in_protocol(i_prot)?;
     match handler.handle_put_messages_for_ids(args.queue_name, args.partition_i_d, args.t_messages) {
@@ -3869,6 +5379,126 @@ impl THQueueServiceProcessFunctions {
       },
     }
   }
+  pub fn process_fetch<H: HQueueServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueServiceFetchArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_fetch(args.queue_name, args.partition_i_d, args.what) {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("fetch", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueServiceFetchResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueServiceFetchResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("fetch", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("fetch", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("fetch", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("fetch", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_commit<H: HQueueServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueServiceCommitArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_commit(args.queue_name, args.subscriber, args.partition_i_d, args.next_i_d) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("commit", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueServiceCommitResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueServiceCommitResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("commit", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("commit", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("commit", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("commit", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
   pub fn process_unsubscribe<H: HQueueServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let args = HQueueServiceUnsubscribeArgs::read_from_in_protocol(i_prot)?;
     match handler.handle_unsubscribe(args.registration_i_d) {
@@ -3929,6 +5559,66 @@ impl THQueueServiceProcessFunctions {
       },
     }
   }
+  pub fn process_message_scanner_report<H: HQueueServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueServiceMessageScannerReportArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_message_scanner_report(args.id) {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("messageScannerReport", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueServiceMessageScannerReportResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueServiceMessageScannerReportResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("messageScannerReport", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("messageScannerReport", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("messageScannerReport", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("messageScannerReport", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
 }
 
 impl <H: HQueueServiceSyncHandler> TProcessor for HQueueServiceSyncProcessor<H> {
@@ -3962,6 +5652,9 @@ impl <H: HQueueServiceSyncHandler> TProcessor for HQueueServiceSyncProcessor<H> 
       "getQueueLocations" => {
         self.process_get_queue_locations(message_ident.sequence_number, i_prot, o_prot)
       },
+      "getDataLocations" => {
+        self.process_get_data_locations(message_ident.sequence_number, i_prot, o_prot)
+      },
       "putMessagesForIds" => {
         self.process_put_messages_for_ids(message_ident.sequence_number, i_prot, o_prot)
       },
@@ -3971,8 +5664,17 @@ impl <H: HQueueServiceSyncHandler> TProcessor for HQueueServiceSyncProcessor<H> 
       "renew" => {
         self.process_renew(message_ident.sequence_number, i_prot, o_prot)
       },
+      "fetch" => {
+        self.process_fetch(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "commit" => {
+        self.process_commit(message_ident.sequence_number, i_prot, o_prot)
+      },
       "unsubscribe" => {
         self.process_unsubscribe(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "messageScannerReport" => {
+        self.process_message_scanner_report(message_ident.sequence_number, i_prot, o_prot)
       },
       method => {
         Err(
@@ -4362,8 +6064,8 @@ impl HQueueServiceMessageScannerGetListResult {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TMessage> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_26 = TMessage::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_26);
+            let list_elem_32 = TMessage::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_32);
           }
           i_prot.read_list_end()?;
           f_0 = Some(val);
@@ -4656,8 +6358,8 @@ impl HQueueServicePutMessagesArgs {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TMessage> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_27 = TMessage::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_27);
+            let list_elem_33 = TMessage::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_33);
           }
           i_prot.read_list_end()?;
           f_2 = Some(val);
@@ -4913,8 +6615,8 @@ impl HQueueServicePutMessagesWithPidArgs {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TMessage> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_28 = TMessage::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_28);
+            let list_elem_34 = TMessage::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_34);
           }
           i_prot.read_list_end()?;
           f_3 = Some(val);
@@ -5103,8 +6805,8 @@ impl HQueueServiceGetQueueLocationsResult {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<Text> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_29 = i_prot.read_bytes()?;
-            val.push(list_elem_29);
+            let list_elem_35 = i_prot.read_bytes()?;
+            val.push(list_elem_35);
           }
           i_prot.read_list_end()?;
           f_0 = Some(val);
@@ -5128,6 +6830,141 @@ impl HQueueServiceGetQueueLocationsResult {
   }
   fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("HQueueServiceGetQueueLocationsResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::List, 0))?;
+      o_prot.write_list_begin(&TListIdentifier::new(TType::String, fld_var.len() as i32))?;
+      for e in fld_var {
+        o_prot.write_bytes(e)?;
+      }
+      o_prot.write_list_end()?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueServiceGetDataLocationsArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueServiceGetDataLocationsArgs {
+  queue_name: Text,
+}
+
+impl HQueueServiceGetDataLocationsArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueServiceGetDataLocationsArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueServiceGetDataLocationsArgs.queue_name", &f_1)?;
+    let ret = HQueueServiceGetDataLocationsArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("getDataLocations_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueServiceGetDataLocationsResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueServiceGetDataLocationsResult {
+  result_value: Option<Vec<Text>>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueServiceGetDataLocationsResult {
+  fn ok_or(self) -> thrift::Result<Vec<Text>> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueServiceGetDataLocations"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueServiceGetDataLocationsResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<Vec<Text>> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<Text> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_36 = i_prot.read_bytes()?;
+            val.push(list_elem_36);
+          }
+          i_prot.read_list_end()?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueServiceGetDataLocationsResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueServiceGetDataLocationsResult");
     o_prot.write_struct_begin(&struct_ident)?;
     if let Some(ref fld_var) = self.result_value {
       o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::List, 0))?;
@@ -5184,8 +7021,8 @@ impl HQueueServicePutMessagesForIdsArgs {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TMessage> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_30 = TMessage::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_30);
+            let list_elem_37 = TMessage::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_37);
           }
           i_prot.read_list_end()?;
           f_3 = Some(val);
@@ -5546,6 +7383,290 @@ impl HQueueServiceRenewResult {
 }
 
 //
+// HQueueServiceFetchArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueServiceFetchArgs {
+  queue_name: Text,
+  partition_i_d: i16,
+  what: TFetch,
+}
+
+impl HQueueServiceFetchArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueServiceFetchArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<i16> = None;
+    let mut f_3: Option<TFetch> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_i16()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = TFetch::read_from_in_protocol(i_prot)?;
+          f_3 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueServiceFetchArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueServiceFetchArgs.partition_i_d", &f_2)?;
+    verify_required_field_exists("HQueueServiceFetchArgs.what", &f_3)?;
+    let ret = HQueueServiceFetchArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      partition_i_d: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      what: f_3.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("fetch_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("partitionID", TType::I16, 2))?;
+    o_prot.write_i16(self.partition_i_d)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("what", TType::Struct, 3))?;
+    self.what.write_to_out_protocol(o_prot)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueServiceFetchResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueServiceFetchResult {
+  result_value: Option<TFetched>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueServiceFetchResult {
+  fn ok_or(self) -> thrift::Result<TFetched> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueServiceFetch"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueServiceFetchResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<TFetched> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let val = TFetched::read_from_in_protocol(i_prot)?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueServiceFetchResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueServiceFetchResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::Struct, 0))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueServiceCommitArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueServiceCommitArgs {
+  queue_name: Text,
+  subscriber: Text,
+  partition_i_d: i16,
+  next_i_d: TMessageID,
+}
+
+impl HQueueServiceCommitArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueServiceCommitArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<Text> = None;
+    let mut f_3: Option<i16> = None;
+    let mut f_4: Option<TMessageID> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_i16()?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_4 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueServiceCommitArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueServiceCommitArgs.subscriber", &f_2)?;
+    verify_required_field_exists("HQueueServiceCommitArgs.partition_i_d", &f_3)?;
+    verify_required_field_exists("HQueueServiceCommitArgs.next_i_d", &f_4)?;
+    let ret = HQueueServiceCommitArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      partition_i_d: f_3.expect("auto-generated code should have checked for presence of required fields"),
+      next_i_d: f_4.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("commit_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("partitionID", TType::I16, 3))?;
+    o_prot.write_i16(self.partition_i_d)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("nextID", TType::Struct, 4))?;
+    self.next_i_d.write_to_out_protocol(o_prot)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueServiceCommitResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueServiceCommitResult {
+  error: Option<HQueueError>,
+}
+
+impl HQueueServiceCommitResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueServiceCommitResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueServiceCommitResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueServiceCommitResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
 // HQueueServiceUnsubscribeArgs
 //
 
@@ -5650,6 +7771,131 @@ impl HQueueServiceUnsubscribeResult {
 }
 
 //
+// HQueueServiceMessageScannerReportArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueServiceMessageScannerReportArgs {
+  id: ScannerID,
+}
+
+impl HQueueServiceMessageScannerReportArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueServiceMessageScannerReportArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<ScannerID> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_i32()?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueServiceMessageScannerReportArgs.id", &f_1)?;
+    let ret = HQueueServiceMessageScannerReportArgs {
+      id: f_1.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("messageScannerReport_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("id", TType::I32, 1))?;
+    o_prot.write_i32(self.id)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueServiceMessageScannerReportResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueServiceMessageScannerReportResult {
+  result_value: Option<TScanReport>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueServiceMessageScannerReportResult {
+  fn ok_or(self) -> thrift::Result<TScanReport> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueServiceMessageScannerReport"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueServiceMessageScannerReportResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<TScanReport> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let val = TScanReport::read_from_in_protocol(i_prot)?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueServiceMessageScannerReportResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueServiceMessageScannerReportResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::Struct, 0))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
 // HQueueAdminService service client
 //
 
@@ -5669,9 +7915,31 @@ pub trait THQueueAdminServiceSyncClient {
   fn add_subscriber(&mut self, queue_name: Text, spec: TSubscriberSpec) -> thrift::Result<()>;
   /// Removes a subscriber with its checkpoints.
   fn delete_subscriber(&mut self, queue_name: Text, subscriber: Text) -> thrift::Result<()>;
+  /// Changes options of a subscriber while it is served; those that are not named keep their values. All are checked before anything is written.
+  /// Calls under way end by the old ones; the next one goes by the new ones.
+  fn set_subscriber(&mut self, queue_name: Text, subscriber: Text, options: BTreeMap<String, String>) -> thrift::Result<()>;
+  /// No more calls until it is resumed; those under way end.
+  fn pause_subscriber(&mut self, queue_name: Text, subscriber: Text) -> thrift::Result<()>;
+  /// Ends a pause, and has a message that blocks tried again from 0 attempts.
+  fn resume_subscriber(&mut self, queue_name: Text, subscriber: Text) -> thrift::Result<()>;
+  /// Moves checkpoints, forward or back: the next message is the first at or behind the position. No partitions: all.
+  fn seek_subscriber(&mut self, queue_name: Text, subscriber: Text, position: String, partitions: Vec<i16>) -> thrift::Result<()>;
+  /// Pushes dead letters to their subscriber again, in the order in which they failed, and removes those that it accepts. No ids: all. Returns
+  /// after some seconds at the latest; to be repeated while there are more.
+  fn redrive_dead_letters(&mut self, queue_name: Text, subscriber: Text, ids: Vec<TDeadLetterID>) -> thrift::Result<TRedriven>;
+  /// Removes dead letters; returns how many. No ids: all of the subscriber.
+  fn drop_dead_letters(&mut self, queue_name: Text, subscriber: Text, ids: Vec<TDeadLetterID>) -> thrift::Result<i32>;
+  /// Tells what became of one message, for each subscription or for one; an empty name: each. The owner of the partition answers. Details are known of
+  /// the last 10,000 calls of that broker since it was started.
+  fn explain_message(&mut self, queue_name: Text, partition_i_d: i16, id: TMessageID, subscriber: Text) -> thrift::Result<TExplanation>;
   fn list_subscribers(&mut self, queue_name: Text) -> thrift::Result<Vec<TSubscriptionStatus>>;
   fn queue_status(&mut self, queue_name: Text) -> thrift::Result<TQueueStatus>;
   fn cluster_status(&mut self) -> thrift::Result<TClusterStatus>;
+  /// Gives a partition to a broker (its name, or host:port). Returns when that one owns it. Refused where messages are in the brokers' logs.
+  fn move_partition(&mut self, queue_name: Text, partition_i_d: i16, broker: String) -> thrift::Result<()>;
+  /// Off, the balancer gives away new queues and what gone brokers had, and moves nothing else.
+  fn switch_balancer(&mut self, on: bool) -> thrift::Result<()>;
+  fn is_balancer_on(&mut self) -> thrift::Result<bool>;
 }
 
 pub trait THQueueAdminServiceSyncClientMarker {}
@@ -5941,6 +8209,195 @@ impl <C: TThriftClient + THQueueAdminServiceSyncClientMarker> THQueueAdminServic
       result.ok_or()
     }
   }
+  fn set_subscriber(&mut self, queue_name: Text, subscriber: Text, options: BTreeMap<String, String>) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("setSubscriber", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceSetSubscriberArgs { queue_name, subscriber, options };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("setSubscriber", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceSetSubscriberResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn pause_subscriber(&mut self, queue_name: Text, subscriber: Text) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("pauseSubscriber", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServicePauseSubscriberArgs { queue_name, subscriber };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("pauseSubscriber", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServicePauseSubscriberResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn resume_subscriber(&mut self, queue_name: Text, subscriber: Text) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("resumeSubscriber", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceResumeSubscriberArgs { queue_name, subscriber };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("resumeSubscriber", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceResumeSubscriberResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn seek_subscriber(&mut self, queue_name: Text, subscriber: Text, position: String, partitions: Vec<i16>) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("seekSubscriber", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceSeekSubscriberArgs { queue_name, subscriber, position, partitions };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("seekSubscriber", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceSeekSubscriberResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn redrive_dead_letters(&mut self, queue_name: Text, subscriber: Text, ids: Vec<TDeadLetterID>) -> thrift::Result<TRedriven> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("redriveDeadLetters", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceRedriveDeadLettersArgs { queue_name, subscriber, ids };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("redriveDeadLetters", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceRedriveDeadLettersResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn drop_dead_letters(&mut self, queue_name: Text, subscriber: Text, ids: Vec<TDeadLetterID>) -> thrift::Result<i32> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("dropDeadLetters", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceDropDeadLettersArgs { queue_name, subscriber, ids };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("dropDeadLetters", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceDropDeadLettersResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn explain_message(&mut self, queue_name: Text, partition_i_d: i16, id: TMessageID, subscriber: Text) -> thrift::Result<TExplanation> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("explainMessage", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceExplainMessageArgs { queue_name, partition_i_d, id, subscriber };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("explainMessage", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceExplainMessageResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
   fn list_subscribers(&mut self, queue_name: Text) -> thrift::Result<Vec<TSubscriptionStatus>> {
     (
       {
@@ -6022,6 +8479,87 @@ impl <C: TThriftClient + THQueueAdminServiceSyncClientMarker> THQueueAdminServic
       result.ok_or()
     }
   }
+  fn move_partition(&mut self, queue_name: Text, partition_i_d: i16, broker: String) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("movePartition", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceMovePartitionArgs { queue_name, partition_i_d, broker };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("movePartition", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceMovePartitionResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn switch_balancer(&mut self, on: bool) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("switchBalancer", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceSwitchBalancerArgs { on };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("switchBalancer", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceSwitchBalancerResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn is_balancer_on(&mut self) -> thrift::Result<bool> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("isBalancerOn", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueAdminServiceIsBalancerOnArgs {  };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("isBalancerOn", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueAdminServiceIsBalancerOnResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
 }
 
 //
@@ -6044,9 +8582,31 @@ pub trait HQueueAdminServiceSyncHandler {
   fn handle_add_subscriber(&self, queue_name: Text, spec: TSubscriberSpec) -> thrift::Result<()>;
   /// Removes a subscriber with its checkpoints.
   fn handle_delete_subscriber(&self, queue_name: Text, subscriber: Text) -> thrift::Result<()>;
+  /// Changes options of a subscriber while it is served; those that are not named keep their values. All are checked before anything is written.
+  /// Calls under way end by the old ones; the next one goes by the new ones.
+  fn handle_set_subscriber(&self, queue_name: Text, subscriber: Text, options: BTreeMap<String, String>) -> thrift::Result<()>;
+  /// No more calls until it is resumed; those under way end.
+  fn handle_pause_subscriber(&self, queue_name: Text, subscriber: Text) -> thrift::Result<()>;
+  /// Ends a pause, and has a message that blocks tried again from 0 attempts.
+  fn handle_resume_subscriber(&self, queue_name: Text, subscriber: Text) -> thrift::Result<()>;
+  /// Moves checkpoints, forward or back: the next message is the first at or behind the position. No partitions: all.
+  fn handle_seek_subscriber(&self, queue_name: Text, subscriber: Text, position: String, partitions: Vec<i16>) -> thrift::Result<()>;
+  /// Pushes dead letters to their subscriber again, in the order in which they failed, and removes those that it accepts. No ids: all. Returns
+  /// after some seconds at the latest; to be repeated while there are more.
+  fn handle_redrive_dead_letters(&self, queue_name: Text, subscriber: Text, ids: Vec<TDeadLetterID>) -> thrift::Result<TRedriven>;
+  /// Removes dead letters; returns how many. No ids: all of the subscriber.
+  fn handle_drop_dead_letters(&self, queue_name: Text, subscriber: Text, ids: Vec<TDeadLetterID>) -> thrift::Result<i32>;
+  /// Tells what became of one message, for each subscription or for one; an empty name: each. The owner of the partition answers. Details are known of
+  /// the last 10,000 calls of that broker since it was started.
+  fn handle_explain_message(&self, queue_name: Text, partition_i_d: i16, id: TMessageID, subscriber: Text) -> thrift::Result<TExplanation>;
   fn handle_list_subscribers(&self, queue_name: Text) -> thrift::Result<Vec<TSubscriptionStatus>>;
   fn handle_queue_status(&self, queue_name: Text) -> thrift::Result<TQueueStatus>;
   fn handle_cluster_status(&self) -> thrift::Result<TClusterStatus>;
+  /// Gives a partition to a broker (its name, or host:port). Returns when that one owns it. Refused where messages are in the brokers' logs.
+  fn handle_move_partition(&self, queue_name: Text, partition_i_d: i16, broker: String) -> thrift::Result<()>;
+  /// Off, the balancer gives away new queues and what gone brokers had, and moves nothing else.
+  fn handle_switch_balancer(&self, on: bool) -> thrift::Result<()>;
+  fn handle_is_balancer_on(&self) -> thrift::Result<bool>;
 }
 
 pub struct HQueueAdminServiceSyncProcessor<H: HQueueAdminServiceSyncHandler> {
@@ -6086,6 +8646,27 @@ impl <H: HQueueAdminServiceSyncHandler> HQueueAdminServiceSyncProcessor<H> {
   fn process_delete_subscriber(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     THQueueAdminServiceProcessFunctions::process_delete_subscriber(&self.handler, incoming_sequence_number, i_prot, o_prot)
   }
+  fn process_set_subscriber(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_set_subscriber(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_pause_subscriber(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_pause_subscriber(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_resume_subscriber(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_resume_subscriber(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_seek_subscriber(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_seek_subscriber(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_redrive_dead_letters(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_redrive_dead_letters(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_drop_dead_letters(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_drop_dead_letters(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_explain_message(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_explain_message(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
   fn process_list_subscribers(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     THQueueAdminServiceProcessFunctions::process_list_subscribers(&self.handler, incoming_sequence_number, i_prot, o_prot)
   }
@@ -6094,6 +8675,15 @@ impl <H: HQueueAdminServiceSyncHandler> HQueueAdminServiceSyncProcessor<H> {
   }
   fn process_cluster_status(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     THQueueAdminServiceProcessFunctions::process_cluster_status(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_move_partition(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_move_partition(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_switch_balancer(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_switch_balancer(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_is_balancer_on(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueAdminServiceProcessFunctions::process_is_balancer_on(&self.handler, incoming_sequence_number, i_prot, o_prot)
   }
 }
 
@@ -6640,6 +9230,426 @@ impl THQueueAdminServiceProcessFunctions {
       },
     }
   }
+  pub fn process_set_subscriber<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServiceSetSubscriberArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_set_subscriber(args.queue_name, args.subscriber, args.options) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("setSubscriber", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceSetSubscriberResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceSetSubscriberResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("setSubscriber", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("setSubscriber", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("setSubscriber", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("setSubscriber", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_pause_subscriber<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServicePauseSubscriberArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_pause_subscriber(args.queue_name, args.subscriber) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("pauseSubscriber", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServicePauseSubscriberResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServicePauseSubscriberResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("pauseSubscriber", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("pauseSubscriber", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("pauseSubscriber", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("pauseSubscriber", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_resume_subscriber<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServiceResumeSubscriberArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_resume_subscriber(args.queue_name, args.subscriber) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("resumeSubscriber", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceResumeSubscriberResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceResumeSubscriberResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("resumeSubscriber", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("resumeSubscriber", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("resumeSubscriber", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("resumeSubscriber", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_seek_subscriber<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServiceSeekSubscriberArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_seek_subscriber(args.queue_name, args.subscriber, args.position, args.partitions) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("seekSubscriber", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceSeekSubscriberResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceSeekSubscriberResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("seekSubscriber", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("seekSubscriber", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("seekSubscriber", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("seekSubscriber", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_redrive_dead_letters<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServiceRedriveDeadLettersArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_redrive_dead_letters(args.queue_name, args.subscriber, args.ids) {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("redriveDeadLetters", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceRedriveDeadLettersResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceRedriveDeadLettersResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("redriveDeadLetters", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("redriveDeadLetters", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("redriveDeadLetters", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("redriveDeadLetters", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_drop_dead_letters<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServiceDropDeadLettersArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_drop_dead_letters(args.queue_name, args.subscriber, args.ids) {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("dropDeadLetters", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceDropDeadLettersResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceDropDeadLettersResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("dropDeadLetters", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("dropDeadLetters", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("dropDeadLetters", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("dropDeadLetters", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_explain_message<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServiceExplainMessageArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_explain_message(args.queue_name, args.partition_i_d, args.id, args.subscriber) {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("explainMessage", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceExplainMessageResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceExplainMessageResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("explainMessage", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("explainMessage", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("explainMessage", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("explainMessage", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
   pub fn process_list_subscribers<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let args = HQueueAdminServiceListSubscribersArgs::read_from_in_protocol(i_prot)?;
     match handler.handle_list_subscribers(args.queue_name) {
@@ -6820,6 +9830,186 @@ impl THQueueAdminServiceProcessFunctions {
       },
     }
   }
+  pub fn process_move_partition<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServiceMovePartitionArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_move_partition(args.queue_name, args.partition_i_d, args.broker) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("movePartition", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceMovePartitionResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceMovePartitionResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("movePartition", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("movePartition", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("movePartition", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("movePartition", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_switch_balancer<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueAdminServiceSwitchBalancerArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_switch_balancer(args.on) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("switchBalancer", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceSwitchBalancerResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceSwitchBalancerResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("switchBalancer", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("switchBalancer", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("switchBalancer", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("switchBalancer", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_is_balancer_on<H: HQueueAdminServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let _ = HQueueAdminServiceIsBalancerOnArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_is_balancer_on() {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("isBalancerOn", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueAdminServiceIsBalancerOnResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueAdminServiceIsBalancerOnResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("isBalancerOn", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("isBalancerOn", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("isBalancerOn", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("isBalancerOn", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
 }
 
 impl <H: HQueueAdminServiceSyncHandler> TProcessor for HQueueAdminServiceSyncProcessor<H> {
@@ -6853,6 +10043,27 @@ impl <H: HQueueAdminServiceSyncHandler> TProcessor for HQueueAdminServiceSyncPro
       "deleteSubscriber" => {
         self.process_delete_subscriber(message_ident.sequence_number, i_prot, o_prot)
       },
+      "setSubscriber" => {
+        self.process_set_subscriber(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "pauseSubscriber" => {
+        self.process_pause_subscriber(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "resumeSubscriber" => {
+        self.process_resume_subscriber(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "seekSubscriber" => {
+        self.process_seek_subscriber(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "redriveDeadLetters" => {
+        self.process_redrive_dead_letters(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "dropDeadLetters" => {
+        self.process_drop_dead_letters(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "explainMessage" => {
+        self.process_explain_message(message_ident.sequence_number, i_prot, o_prot)
+      },
       "listSubscribers" => {
         self.process_list_subscribers(message_ident.sequence_number, i_prot, o_prot)
       },
@@ -6861,6 +10072,15 @@ impl <H: HQueueAdminServiceSyncHandler> TProcessor for HQueueAdminServiceSyncPro
       },
       "clusterStatus" => {
         self.process_cluster_status(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "movePartition" => {
+        self.process_move_partition(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "switchBalancer" => {
+        self.process_switch_balancer(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "isBalancerOn" => {
+        self.process_is_balancer_on(message_ident.sequence_number, i_prot, o_prot)
       },
       method => {
         Err(
@@ -6967,8 +10187,8 @@ impl HQueueAdminServiceCreateQueueResult {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<String> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_31 = i_prot.read_string()?;
-            val.push(list_elem_31);
+            let list_elem_38 = i_prot.read_string()?;
+            val.push(list_elem_38);
           }
           i_prot.read_list_end()?;
           f_0 = Some(val);
@@ -7090,8 +10310,8 @@ impl HQueueAdminServiceListQueuesResult {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TQueueDescription> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_32 = TQueueDescription::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_32);
+            let list_elem_39 = TQueueDescription::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_39);
           }
           i_prot.read_list_end()?;
           f_0 = Some(val);
@@ -7907,6 +11127,993 @@ impl HQueueAdminServiceDeleteSubscriberResult {
 }
 
 //
+// HQueueAdminServiceSetSubscriberArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceSetSubscriberArgs {
+  queue_name: Text,
+  subscriber: Text,
+  options: BTreeMap<String, String>,
+}
+
+impl HQueueAdminServiceSetSubscriberArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceSetSubscriberArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<Text> = None;
+    let mut f_3: Option<BTreeMap<String, String>> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let map_ident = i_prot.read_map_begin()?;
+          let mut val: BTreeMap<String, String> = BTreeMap::new();
+          for _ in 0..map_ident.size {
+            let map_key_40 = i_prot.read_string()?;
+            let map_val_41 = i_prot.read_string()?;
+            val.insert(map_key_40, map_val_41);
+          }
+          i_prot.read_map_end()?;
+          f_3 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServiceSetSubscriberArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueAdminServiceSetSubscriberArgs.subscriber", &f_2)?;
+    verify_required_field_exists("HQueueAdminServiceSetSubscriberArgs.options", &f_3)?;
+    let ret = HQueueAdminServiceSetSubscriberArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      options: f_3.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("setSubscriber_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("options", TType::Map, 3))?;
+    o_prot.write_map_begin(&TMapIdentifier::new(TType::String, TType::String, self.options.len() as i32))?;
+    for (k, v) in &self.options {
+      o_prot.write_string(k)?;
+      o_prot.write_string(v)?;
+    }
+    o_prot.write_map_end()?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceSetSubscriberResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceSetSubscriberResult {
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceSetSubscriberResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceSetSubscriberResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceSetSubscriberResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceSetSubscriberResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServicePauseSubscriberArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServicePauseSubscriberArgs {
+  queue_name: Text,
+  subscriber: Text,
+}
+
+impl HQueueAdminServicePauseSubscriberArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServicePauseSubscriberArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<Text> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServicePauseSubscriberArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueAdminServicePauseSubscriberArgs.subscriber", &f_2)?;
+    let ret = HQueueAdminServicePauseSubscriberArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_2.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("pauseSubscriber_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServicePauseSubscriberResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServicePauseSubscriberResult {
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServicePauseSubscriberResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServicePauseSubscriberResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServicePauseSubscriberResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServicePauseSubscriberResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceResumeSubscriberArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceResumeSubscriberArgs {
+  queue_name: Text,
+  subscriber: Text,
+}
+
+impl HQueueAdminServiceResumeSubscriberArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceResumeSubscriberArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<Text> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServiceResumeSubscriberArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueAdminServiceResumeSubscriberArgs.subscriber", &f_2)?;
+    let ret = HQueueAdminServiceResumeSubscriberArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_2.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("resumeSubscriber_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceResumeSubscriberResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceResumeSubscriberResult {
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceResumeSubscriberResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceResumeSubscriberResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceResumeSubscriberResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceResumeSubscriberResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceSeekSubscriberArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceSeekSubscriberArgs {
+  queue_name: Text,
+  subscriber: Text,
+  position: String,
+  partitions: Vec<i16>,
+}
+
+impl HQueueAdminServiceSeekSubscriberArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceSeekSubscriberArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<Text> = None;
+    let mut f_3: Option<String> = None;
+    let mut f_4: Option<Vec<i16>> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_string()?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<i16> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_42 = i_prot.read_i16()?;
+            val.push(list_elem_42);
+          }
+          i_prot.read_list_end()?;
+          f_4 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServiceSeekSubscriberArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueAdminServiceSeekSubscriberArgs.subscriber", &f_2)?;
+    verify_required_field_exists("HQueueAdminServiceSeekSubscriberArgs.position", &f_3)?;
+    verify_required_field_exists("HQueueAdminServiceSeekSubscriberArgs.partitions", &f_4)?;
+    let ret = HQueueAdminServiceSeekSubscriberArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      position: f_3.expect("auto-generated code should have checked for presence of required fields"),
+      partitions: f_4.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("seekSubscriber_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("position", TType::String, 3))?;
+    o_prot.write_string(&self.position)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("partitions", TType::List, 4))?;
+    o_prot.write_list_begin(&TListIdentifier::new(TType::I16, self.partitions.len() as i32))?;
+    for e in &self.partitions {
+      o_prot.write_i16(*e)?;
+    }
+    o_prot.write_list_end()?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceSeekSubscriberResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceSeekSubscriberResult {
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceSeekSubscriberResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceSeekSubscriberResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceSeekSubscriberResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceSeekSubscriberResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceRedriveDeadLettersArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceRedriveDeadLettersArgs {
+  queue_name: Text,
+  subscriber: Text,
+  ids: Vec<TDeadLetterID>,
+}
+
+impl HQueueAdminServiceRedriveDeadLettersArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceRedriveDeadLettersArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<Text> = None;
+    let mut f_3: Option<Vec<TDeadLetterID>> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<TDeadLetterID> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_43 = TDeadLetterID::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_43);
+          }
+          i_prot.read_list_end()?;
+          f_3 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServiceRedriveDeadLettersArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueAdminServiceRedriveDeadLettersArgs.subscriber", &f_2)?;
+    verify_required_field_exists("HQueueAdminServiceRedriveDeadLettersArgs.ids", &f_3)?;
+    let ret = HQueueAdminServiceRedriveDeadLettersArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      ids: f_3.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("redriveDeadLetters_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("ids", TType::List, 3))?;
+    o_prot.write_list_begin(&TListIdentifier::new(TType::Struct, self.ids.len() as i32))?;
+    for e in &self.ids {
+      e.write_to_out_protocol(o_prot)?;
+    }
+    o_prot.write_list_end()?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceRedriveDeadLettersResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceRedriveDeadLettersResult {
+  result_value: Option<TRedriven>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceRedriveDeadLettersResult {
+  fn ok_or(self) -> thrift::Result<TRedriven> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueAdminServiceRedriveDeadLetters"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceRedriveDeadLettersResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<TRedriven> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let val = TRedriven::read_from_in_protocol(i_prot)?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceRedriveDeadLettersResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceRedriveDeadLettersResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::Struct, 0))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceDropDeadLettersArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceDropDeadLettersArgs {
+  queue_name: Text,
+  subscriber: Text,
+  ids: Vec<TDeadLetterID>,
+}
+
+impl HQueueAdminServiceDropDeadLettersArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceDropDeadLettersArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<Text> = None;
+    let mut f_3: Option<Vec<TDeadLetterID>> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<TDeadLetterID> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_44 = TDeadLetterID::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_44);
+          }
+          i_prot.read_list_end()?;
+          f_3 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServiceDropDeadLettersArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueAdminServiceDropDeadLettersArgs.subscriber", &f_2)?;
+    verify_required_field_exists("HQueueAdminServiceDropDeadLettersArgs.ids", &f_3)?;
+    let ret = HQueueAdminServiceDropDeadLettersArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      ids: f_3.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("dropDeadLetters_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("ids", TType::List, 3))?;
+    o_prot.write_list_begin(&TListIdentifier::new(TType::Struct, self.ids.len() as i32))?;
+    for e in &self.ids {
+      e.write_to_out_protocol(o_prot)?;
+    }
+    o_prot.write_list_end()?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceDropDeadLettersResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceDropDeadLettersResult {
+  result_value: Option<i32>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceDropDeadLettersResult {
+  fn ok_or(self) -> thrift::Result<i32> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueAdminServiceDropDeadLetters"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceDropDeadLettersResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<i32> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let val = i_prot.read_i32()?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceDropDeadLettersResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceDropDeadLettersResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::I32, 0))?;
+      o_prot.write_i32(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceExplainMessageArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceExplainMessageArgs {
+  queue_name: Text,
+  partition_i_d: i16,
+  id: TMessageID,
+  subscriber: Text,
+}
+
+impl HQueueAdminServiceExplainMessageArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceExplainMessageArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<i16> = None;
+    let mut f_3: Option<TMessageID> = None;
+    let mut f_4: Option<Text> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_i16()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let val = i_prot.read_bytes()?;
+          f_4 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServiceExplainMessageArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueAdminServiceExplainMessageArgs.partition_i_d", &f_2)?;
+    verify_required_field_exists("HQueueAdminServiceExplainMessageArgs.id", &f_3)?;
+    verify_required_field_exists("HQueueAdminServiceExplainMessageArgs.subscriber", &f_4)?;
+    let ret = HQueueAdminServiceExplainMessageArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      partition_i_d: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      id: f_3.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_4.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("explainMessage_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("partitionID", TType::I16, 2))?;
+    o_prot.write_i16(self.partition_i_d)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("id", TType::Struct, 3))?;
+    self.id.write_to_out_protocol(o_prot)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 4))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceExplainMessageResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceExplainMessageResult {
+  result_value: Option<TExplanation>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceExplainMessageResult {
+  fn ok_or(self) -> thrift::Result<TExplanation> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueAdminServiceExplainMessage"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceExplainMessageResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<TExplanation> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let val = TExplanation::read_from_in_protocol(i_prot)?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceExplainMessageResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceExplainMessageResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::Struct, 0))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
 // HQueueAdminServiceListSubscribersArgs
 //
 
@@ -7996,8 +12203,8 @@ impl HQueueAdminServiceListSubscribersResult {
           let list_ident = i_prot.read_list_begin()?;
           let mut val: Vec<TSubscriptionStatus> = Vec::with_capacity(list_ident.size as usize);
           for _ in 0..list_ident.size {
-            let list_elem_33 = TSubscriptionStatus::read_from_in_protocol(i_prot)?;
-            val.push(list_elem_33);
+            let list_elem_45 = TSubscriptionStatus::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_45);
           }
           i_prot.read_list_end()?;
           f_0 = Some(val);
@@ -8267,6 +12474,1158 @@ impl HQueueAdminServiceClusterStatusResult {
     if let Some(ref fld_var) = self.result_value {
       o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::Struct, 0))?;
       fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceMovePartitionArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceMovePartitionArgs {
+  queue_name: Text,
+  partition_i_d: i16,
+  broker: String,
+}
+
+impl HQueueAdminServiceMovePartitionArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceMovePartitionArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<i16> = None;
+    let mut f_3: Option<String> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_i16()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_string()?;
+          f_3 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServiceMovePartitionArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueAdminServiceMovePartitionArgs.partition_i_d", &f_2)?;
+    verify_required_field_exists("HQueueAdminServiceMovePartitionArgs.broker", &f_3)?;
+    let ret = HQueueAdminServiceMovePartitionArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      partition_i_d: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      broker: f_3.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("movePartition_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("partitionID", TType::I16, 2))?;
+    o_prot.write_i16(self.partition_i_d)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("broker", TType::String, 3))?;
+    o_prot.write_string(&self.broker)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceMovePartitionResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceMovePartitionResult {
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceMovePartitionResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceMovePartitionResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceMovePartitionResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceMovePartitionResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceSwitchBalancerArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceSwitchBalancerArgs {
+  on: bool,
+}
+
+impl HQueueAdminServiceSwitchBalancerArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceSwitchBalancerArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<bool> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bool()?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueAdminServiceSwitchBalancerArgs.on", &f_1)?;
+    let ret = HQueueAdminServiceSwitchBalancerArgs {
+      on: f_1.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("switchBalancer_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("on", TType::Bool, 1))?;
+    o_prot.write_bool(self.on)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceSwitchBalancerResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceSwitchBalancerResult {
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceSwitchBalancerResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceSwitchBalancerResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceSwitchBalancerResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceSwitchBalancerResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceIsBalancerOnArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceIsBalancerOnArgs {
+}
+
+impl HQueueAdminServiceIsBalancerOnArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceIsBalancerOnArgs> {
+    i_prot.read_struct_begin()?;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceIsBalancerOnArgs {};
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("isBalancerOn_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueAdminServiceIsBalancerOnResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueAdminServiceIsBalancerOnResult {
+  result_value: Option<bool>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueAdminServiceIsBalancerOnResult {
+  fn ok_or(self) -> thrift::Result<bool> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueAdminServiceIsBalancerOn"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueAdminServiceIsBalancerOnResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<bool> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let val = i_prot.read_bool()?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueAdminServiceIsBalancerOnResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueAdminServiceIsBalancerOnResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::Bool, 0))?;
+      o_prot.write_bool(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueBrokerService service client
+//
+
+/// What brokers ask of each other beside their own parts of the calls above. On the same port.
+pub trait THQueueBrokerServiceSyncClient {
+  /// Keeps a dead letter; one that is there already (same subscriber, partition and id) is not kept twice. Durable when it returns.
+  fn add_dead_letter(&mut self, queue_name: Text, letter: TMessage) -> thrift::Result<()>;
+  /// Pushes messages of a partition to a subscriber outside of the order; returns how many it accepted, from the first one on.
+  fn redeliver(&mut self, queue_name: Text, subscriber: Text, partition_i_d: i16, messages: Vec<TMessage>) -> thrift::Result<i32>;
+  /// The dead letters that a dead-letter queue has of one message of its queue, by whichever subscriber.
+  fn find_dead_letters(&mut self, queue_name: Text, partition_i_d: i16, id: TMessageID) -> thrift::Result<Vec<TKeptLetter>>;
+}
+
+pub trait THQueueBrokerServiceSyncClientMarker {}
+
+pub struct HQueueBrokerServiceSyncClient<IP, OP> where IP: TInputProtocol, OP: TOutputProtocol {
+  _i_prot: IP,
+  _o_prot: OP,
+  _sequence_number: i32,
+}
+
+impl <IP, OP> HQueueBrokerServiceSyncClient<IP, OP> where IP: TInputProtocol, OP: TOutputProtocol {
+  pub fn new(input_protocol: IP, output_protocol: OP) -> HQueueBrokerServiceSyncClient<IP, OP> {
+    HQueueBrokerServiceSyncClient { _i_prot: input_protocol, _o_prot: output_protocol, _sequence_number: 0 }
+  }
+}
+
+impl <IP, OP> TThriftClient for HQueueBrokerServiceSyncClient<IP, OP> where IP: TInputProtocol, OP: TOutputProtocol {
+  fn i_prot_mut(&mut self) -> &mut dyn TInputProtocol { &mut self._i_prot }
+  fn o_prot_mut(&mut self) -> &mut dyn TOutputProtocol { &mut self._o_prot }
+  fn sequence_number(&self) -> i32 { self._sequence_number }
+  fn increment_sequence_number(&mut self) -> i32 { self._sequence_number += 1; self._sequence_number }
+}
+
+impl <IP, OP> THQueueBrokerServiceSyncClientMarker for HQueueBrokerServiceSyncClient<IP, OP> where IP: TInputProtocol, OP: TOutputProtocol {}
+
+impl <C: TThriftClient + THQueueBrokerServiceSyncClientMarker> THQueueBrokerServiceSyncClient for C {
+  fn add_dead_letter(&mut self, queue_name: Text, letter: TMessage) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("addDeadLetter", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueBrokerServiceAddDeadLetterArgs { queue_name, letter };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("addDeadLetter", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueBrokerServiceAddDeadLetterResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn redeliver(&mut self, queue_name: Text, subscriber: Text, partition_i_d: i16, messages: Vec<TMessage>) -> thrift::Result<i32> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("redeliver", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueBrokerServiceRedeliverArgs { queue_name, subscriber, partition_i_d, messages };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("redeliver", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueBrokerServiceRedeliverResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+  fn find_dead_letters(&mut self, queue_name: Text, partition_i_d: i16, id: TMessageID) -> thrift::Result<Vec<TKeptLetter>> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("findDeadLetters", TMessageType::Call, self.sequence_number());
+        let call_args = HQueueBrokerServiceFindDeadLettersArgs { queue_name, partition_i_d, id };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("findDeadLetters", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = HQueueBrokerServiceFindDeadLettersResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
+}
+
+//
+// HQueueBrokerService service processor
+//
+
+/// What brokers ask of each other beside their own parts of the calls above. On the same port.
+pub trait HQueueBrokerServiceSyncHandler {
+  /// Keeps a dead letter; one that is there already (same subscriber, partition and id) is not kept twice. Durable when it returns.
+  fn handle_add_dead_letter(&self, queue_name: Text, letter: TMessage) -> thrift::Result<()>;
+  /// Pushes messages of a partition to a subscriber outside of the order; returns how many it accepted, from the first one on.
+  fn handle_redeliver(&self, queue_name: Text, subscriber: Text, partition_i_d: i16, messages: Vec<TMessage>) -> thrift::Result<i32>;
+  /// The dead letters that a dead-letter queue has of one message of its queue, by whichever subscriber.
+  fn handle_find_dead_letters(&self, queue_name: Text, partition_i_d: i16, id: TMessageID) -> thrift::Result<Vec<TKeptLetter>>;
+}
+
+pub struct HQueueBrokerServiceSyncProcessor<H: HQueueBrokerServiceSyncHandler> {
+  handler: H,
+}
+
+impl <H: HQueueBrokerServiceSyncHandler> HQueueBrokerServiceSyncProcessor<H> {
+  pub fn new(handler: H) -> HQueueBrokerServiceSyncProcessor<H> {
+    HQueueBrokerServiceSyncProcessor {
+      handler,
+    }
+  }
+  fn process_add_dead_letter(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueBrokerServiceProcessFunctions::process_add_dead_letter(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_redeliver(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueBrokerServiceProcessFunctions::process_redeliver(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_find_dead_letters(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    THQueueBrokerServiceProcessFunctions::process_find_dead_letters(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+}
+
+pub struct THQueueBrokerServiceProcessFunctions;
+
+impl THQueueBrokerServiceProcessFunctions {
+  pub fn process_add_dead_letter<H: HQueueBrokerServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueBrokerServiceAddDeadLetterArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_add_dead_letter(args.queue_name, args.letter) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("addDeadLetter", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueBrokerServiceAddDeadLetterResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueBrokerServiceAddDeadLetterResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("addDeadLetter", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("addDeadLetter", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("addDeadLetter", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("addDeadLetter", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_redeliver<H: HQueueBrokerServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueBrokerServiceRedeliverArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_redeliver(args.queue_name, args.subscriber, args.partition_i_d, args.messages) {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("redeliver", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueBrokerServiceRedeliverResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueBrokerServiceRedeliverResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("redeliver", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("redeliver", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("redeliver", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("redeliver", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+  pub fn process_find_dead_letters<H: HQueueBrokerServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = HQueueBrokerServiceFindDeadLettersArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_find_dead_letters(args.queue_name, args.partition_i_d, args.id) {
+      Ok(handler_return) => {
+        let message_ident = TMessageIdentifier::new("findDeadLetters", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = HQueueBrokerServiceFindDeadLettersResult { result_value: Some(handler_return), error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<HQueueError>().is_some() {
+              let err = usr_err.downcast::<HQueueError>().expect("downcast already checked");
+              let ret_err = HQueueBrokerServiceFindDeadLettersResult{ result_value: None, error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("findDeadLetters", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("findDeadLetters", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("findDeadLetters", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("findDeadLetters", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
+}
+
+impl <H: HQueueBrokerServiceSyncHandler> TProcessor for HQueueBrokerServiceSyncProcessor<H> {
+  fn process(&self, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let message_ident = i_prot.read_message_begin()?;
+    let res = match &*message_ident.name {
+      "addDeadLetter" => {
+        self.process_add_dead_letter(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "redeliver" => {
+        self.process_redeliver(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "findDeadLetters" => {
+        self.process_find_dead_letters(message_ident.sequence_number, i_prot, o_prot)
+      },
+      method => {
+        Err(
+          thrift::Error::Application(
+            ApplicationError::new(
+              ApplicationErrorKind::UnknownMethod,
+              format!("unknown method {}", method)
+            )
+          )
+        )
+      },
+    };
+    thrift::server::handle_process_result(&message_ident, res, o_prot)
+  }
+}
+
+//
+// HQueueBrokerServiceAddDeadLetterArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueBrokerServiceAddDeadLetterArgs {
+  queue_name: Text,
+  letter: TMessage,
+}
+
+impl HQueueBrokerServiceAddDeadLetterArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueBrokerServiceAddDeadLetterArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<TMessage> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = TMessage::read_from_in_protocol(i_prot)?;
+          f_2 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueBrokerServiceAddDeadLetterArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueBrokerServiceAddDeadLetterArgs.letter", &f_2)?;
+    let ret = HQueueBrokerServiceAddDeadLetterArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      letter: f_2.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("addDeadLetter_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("letter", TType::Struct, 2))?;
+    self.letter.write_to_out_protocol(o_prot)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueBrokerServiceAddDeadLetterResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueBrokerServiceAddDeadLetterResult {
+  error: Option<HQueueError>,
+}
+
+impl HQueueBrokerServiceAddDeadLetterResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueBrokerServiceAddDeadLetterResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueBrokerServiceAddDeadLetterResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueBrokerServiceAddDeadLetterResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueBrokerServiceRedeliverArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueBrokerServiceRedeliverArgs {
+  queue_name: Text,
+  subscriber: Text,
+  partition_i_d: i16,
+  messages: Vec<TMessage>,
+}
+
+impl HQueueBrokerServiceRedeliverArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueBrokerServiceRedeliverArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<Text> = None;
+    let mut f_3: Option<i16> = None;
+    let mut f_4: Option<Vec<TMessage>> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_bytes()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = i_prot.read_i16()?;
+          f_3 = Some(val);
+        },
+        4 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<TMessage> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_46 = TMessage::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_46);
+          }
+          i_prot.read_list_end()?;
+          f_4 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueBrokerServiceRedeliverArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueBrokerServiceRedeliverArgs.subscriber", &f_2)?;
+    verify_required_field_exists("HQueueBrokerServiceRedeliverArgs.partition_i_d", &f_3)?;
+    verify_required_field_exists("HQueueBrokerServiceRedeliverArgs.messages", &f_4)?;
+    let ret = HQueueBrokerServiceRedeliverArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      subscriber: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      partition_i_d: f_3.expect("auto-generated code should have checked for presence of required fields"),
+      messages: f_4.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("redeliver_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("subscriber", TType::String, 2))?;
+    o_prot.write_bytes(&self.subscriber)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("partitionID", TType::I16, 3))?;
+    o_prot.write_i16(self.partition_i_d)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("messages", TType::List, 4))?;
+    o_prot.write_list_begin(&TListIdentifier::new(TType::Struct, self.messages.len() as i32))?;
+    for e in &self.messages {
+      e.write_to_out_protocol(o_prot)?;
+    }
+    o_prot.write_list_end()?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueBrokerServiceRedeliverResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueBrokerServiceRedeliverResult {
+  result_value: Option<i32>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueBrokerServiceRedeliverResult {
+  fn ok_or(self) -> thrift::Result<i32> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueBrokerServiceRedeliver"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueBrokerServiceRedeliverResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<i32> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let val = i_prot.read_i32()?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueBrokerServiceRedeliverResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueBrokerServiceRedeliverResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::I32, 0))?;
+      o_prot.write_i32(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueBrokerServiceFindDeadLettersArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueBrokerServiceFindDeadLettersArgs {
+  queue_name: Text,
+  partition_i_d: i16,
+  id: TMessageID,
+}
+
+impl HQueueBrokerServiceFindDeadLettersArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueBrokerServiceFindDeadLettersArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<Text> = None;
+    let mut f_2: Option<i16> = None;
+    let mut f_3: Option<TMessageID> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_bytes()?;
+          f_1 = Some(val);
+        },
+        2 => {
+          let val = i_prot.read_i16()?;
+          f_2 = Some(val);
+        },
+        3 => {
+          let val = TMessageID::read_from_in_protocol(i_prot)?;
+          f_3 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("HQueueBrokerServiceFindDeadLettersArgs.queue_name", &f_1)?;
+    verify_required_field_exists("HQueueBrokerServiceFindDeadLettersArgs.partition_i_d", &f_2)?;
+    verify_required_field_exists("HQueueBrokerServiceFindDeadLettersArgs.id", &f_3)?;
+    let ret = HQueueBrokerServiceFindDeadLettersArgs {
+      queue_name: f_1.expect("auto-generated code should have checked for presence of required fields"),
+      partition_i_d: f_2.expect("auto-generated code should have checked for presence of required fields"),
+      id: f_3.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("findDeadLetters_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("queueName", TType::String, 1))?;
+    o_prot.write_bytes(&self.queue_name)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("partitionID", TType::I16, 2))?;
+    o_prot.write_i16(self.partition_i_d)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("id", TType::Struct, 3))?;
+    self.id.write_to_out_protocol(o_prot)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// HQueueBrokerServiceFindDeadLettersResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct HQueueBrokerServiceFindDeadLettersResult {
+  result_value: Option<Vec<TKeptLetter>>,
+  error: Option<HQueueError>,
+}
+
+impl HQueueBrokerServiceFindDeadLettersResult {
+  fn ok_or(self) -> thrift::Result<Vec<TKeptLetter>> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else if self.result_value.is_some() {
+      Ok(self.result_value.unwrap())
+    } else {
+      Err(
+        thrift::Error::Application(
+          ApplicationError::new(
+            ApplicationErrorKind::MissingResult,
+            "no result received for HQueueBrokerServiceFindDeadLetters"
+          )
+        )
+      )
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<HQueueBrokerServiceFindDeadLettersResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_0: Option<Vec<TKeptLetter>> = None;
+    let mut f_1: Option<HQueueError> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        0 => {
+          let list_ident = i_prot.read_list_begin()?;
+          let mut val: Vec<TKeptLetter> = Vec::with_capacity(list_ident.size as usize);
+          for _ in 0..list_ident.size {
+            let list_elem_47 = TKeptLetter::read_from_in_protocol(i_prot)?;
+            val.push(list_elem_47);
+          }
+          i_prot.read_list_end()?;
+          f_0 = Some(val);
+        },
+        1 => {
+          let val = HQueueError::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = HQueueBrokerServiceFindDeadLettersResult {
+      result_value: f_0,
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("HQueueBrokerServiceFindDeadLettersResult");
+    o_prot.write_struct_begin(&struct_ident)?;
+    if let Some(ref fld_var) = self.result_value {
+      o_prot.write_field_begin(&TFieldIdentifier::new("result_value", TType::List, 0))?;
+      o_prot.write_list_begin(&TListIdentifier::new(TType::Struct, fld_var.len() as i32))?;
+      for e in fld_var {
+        e.write_to_out_protocol(o_prot)?;
+      }
+      o_prot.write_list_end()?;
       o_prot.write_field_end()?
     }
     if let Some(ref fld_var) = self.error {

@@ -1,5 +1,7 @@
 //! The table of methods.
 
+use std::collections::BTreeMap;
+
 use thrift::protocol::{TInputProtocol, TOutputProtocol};
 
 use super::{Arguments, Method, WireValue, read_fields, write_field};
@@ -23,6 +25,7 @@ macro_rules! methods {
 
         impl Method for $marker {
             const NAME: &'static str = $name;
+            const AT_OWNER: &'static str = concat!("owner:", $name);
             type Args = $args;
             type Success = $success;
         }
@@ -67,11 +70,15 @@ methods! {
     PutMessagesWithPid = "putMessagesWithPid"
         PutMessagesWithPidArgs(1: queue_name: Text, 2: partition: i16, 3: messages: Vec<TMessage>) -> ();
     GetQueueLocations = "getQueueLocations" GetQueueLocationsArgs(1: queue_name: Text) -> Vec<Text>;
+    GetDataLocations = "getDataLocations" GetDataLocationsArgs(1: queue_name: Text) -> Vec<Text>;
     PutMessagesForIds = "putMessagesForIds"
         PutMessagesForIdsArgs(1: queue_name: Text, 2: partition: i16, 3: messages: Vec<TMessage>) -> TPutResult;
+    Fetch = "fetch" FetchArgs(1: queue_name: Text, 2: partition: i16, 3: what: TFetch) -> TFetched;
+    Commit = "commit" CommitArgs(1: queue_name: Text, 2: subscriber: Text, 3: partition: i16, 4: next_id: TMessageID) -> ();
     Subscribe = "subscribe" SubscribeArgs(1: queue_name: Text, 2: registration: TRegistration) -> TRegistered;
     Renew = "renew" RenewArgs(1: registration_id: i64) -> ();
     Unsubscribe = "unsubscribe" UnsubscribeArgs(1: registration_id: i64) -> ();
+    MessageScannerReport = "messageScannerReport" MessageScannerReportArgs(1: id: ScannerID) -> TScanReport;
 }
 
 // HQueueAdminService
@@ -85,7 +92,31 @@ methods! {
     TruncateQueue = "truncateQueue" TruncateQueueArgs(1: queue_name: Text) -> ();
     AddSubscriber = "addSubscriber" AddSubscriberArgs(1: queue_name: Text, 2: spec: TSubscriberSpec) -> ();
     DeleteSubscriber = "deleteSubscriber" DeleteSubscriberArgs(1: queue_name: Text, 2: subscriber: Text) -> ();
+    SetSubscriber = "setSubscriber"
+        SetSubscriberArgs(1: queue_name: Text, 2: subscriber: Text, 3: options: BTreeMap<String, String>) -> ();
+    PauseSubscriber = "pauseSubscriber" PauseSubscriberArgs(1: queue_name: Text, 2: subscriber: Text) -> ();
+    ResumeSubscriber = "resumeSubscriber" ResumeSubscriberArgs(1: queue_name: Text, 2: subscriber: Text) -> ();
+    SeekSubscriber = "seekSubscriber"
+        SeekSubscriberArgs(1: queue_name: Text, 2: subscriber: Text, 3: position: String, 4: partitions: Vec<i16>) -> ();
+    RedriveDeadLetters = "redriveDeadLetters"
+        RedriveDeadLettersArgs(1: queue_name: Text, 2: subscriber: Text, 3: ids: Vec<TDeadLetterID>) -> TRedriven;
+    DropDeadLetters = "dropDeadLetters"
+        DropDeadLettersArgs(1: queue_name: Text, 2: subscriber: Text, 3: ids: Vec<TDeadLetterID>) -> i32;
+    ExplainMessage = "explainMessage"
+        ExplainMessageArgs(1: queue_name: Text, 2: partition: i16, 3: id: TMessageID, 4: subscriber: Text) -> TExplanation;
     ListSubscribers = "listSubscribers" ListSubscribersArgs(1: queue_name: Text) -> Vec<TSubscriptionStatus>;
     QueueStatus = "queueStatus" QueueStatusArgs(1: queue_name: Text) -> TQueueStatus;
     ClusterStatus = "clusterStatus" ClusterStatusArgs() -> TClusterStatus;
+    MovePartition = "movePartition" MovePartitionArgs(1: queue_name: Text, 2: partition: i16, 3: broker: String) -> ();
+    SwitchBalancer = "switchBalancer" SwitchBalancerArgs(1: on: bool) -> ();
+    IsBalancerOn = "isBalancerOn" IsBalancerOnArgs() -> bool;
+}
+
+// HQueueBrokerService
+methods! {
+    AddDeadLetter = "addDeadLetter" AddDeadLetterArgs(1: queue_name: Text, 2: letter: TMessage) -> ();
+    Redeliver = "redeliver"
+        RedeliverArgs(1: queue_name: Text, 2: subscriber: Text, 3: partition: i16, 4: messages: Vec<TMessage>) -> i32;
+    FindDeadLetters = "findDeadLetters"
+        FindDeadLettersArgs(1: queue_name: Text, 2: partition: i16, 3: id: TMessageID) -> Vec<TKeptLetter>;
 }

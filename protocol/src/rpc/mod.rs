@@ -54,6 +54,8 @@ pub trait Arguments: Sized {
 pub trait Method {
     /// As on the wire.
     const NAME: &'static str;
+    /// The name between brokers: the one that is called answers for what it owns, and asks nobody else.
+    const AT_OWNER: &'static str;
     type Args: Arguments;
     /// `()` for a method that returns nothing.
     type Success: WireValue;

@@ -23,16 +23,21 @@ fn texts() -> Vec<Vec<u8>> {
 
 samples! {
     () = ();
+    bool = true;
     i16 = 300;
     i32 = 70_000;
     i64 = 1 << 40;
+    String = "ü".to_owned();
+    Vec<i16> = vec![0, i16::MAX];
     Vec<u8> = vec![0, 0xff, b'q'];
     Vec<Vec<u8>> = texts();
+    BTreeMap<String, String> = BTreeMap::from([("a".to_owned(), "1".to_owned()), ("é".to_owned(), String::new())]);
     Vec<String> = vec!["é".to_owned(), String::new()];
     TMessageID = TMessageID::new(1_700_000_000_000, 12);
     TMessage = TMessage::new(TMessageID::sample(), 3, b"t".to_vec(), vec![1, 2], BTreeMap::from([("h".to_owned(), vec![9])]));
     Vec<TMessage> = vec![TMessage::sample(), TMessage::default()];
     TMessageScan = TMessageScan::new(TMessageID::sample(), None, texts());
+    TScanReport = TScanReport::new(7, 1 << 40);
     TPutResult = TPutResult::new(5, vec![TMessageID::sample()]);
     TRegistered = TRegistered::new(9, 10_000);
     TRegistration = TRegistration { start_position: Some("latest".to_owned()), partitions: Some(vec![1, 2]), ..Default::default() };
@@ -44,6 +49,13 @@ samples! {
     Vec<TSubscriptionStatus> = vec![TSubscriptionStatus::sample(), TSubscriptionStatus::default()];
     TQueueStatus = TQueueStatus { subscriptions: Some(Vec::sample()), ..Default::default() };
     TClusterStatus = TClusterStatus { brokers: Some(vec![TBrokerStatus::default()]), ..Default::default() };
+    TFetch = TFetch { max_messages: Some(7), wait_ms: Some(20), ..Default::default() };
+    TFetched = TFetched { messages: Some(Vec::sample()), next_i_d: Some(TMessageID::sample()) };
+    Vec<TDeadLetterID> = vec![TDeadLetterID { partition: Some(3), id: Some(TMessageID::sample()) }];
+    TRedriven = TRedriven { accepted: Some(5), more: Some(true), error: None };
+    TKeptLetter = TKeptLetter { subscriber: Some(b"s".to_vec()), attempts: Some(3), ..Default::default() };
+    Vec<TKeptLetter> = vec![TKeptLetter::sample()];
+    TExplanation = TExplanation { topic: Some(vec![0, 255]), subscriptions: Some(vec![TMessageStanding::default()]), ..Default::default() };
     HQueueError = HQueueError::new(2, "no such queue".to_owned());
 }
 
@@ -131,11 +143,15 @@ same_bytes! {
     PutMessagesWithPid put_messages_with_pid handle_put_messages_with_pid
         PutMessagesWithPidArgs(queue_name: Text, partition: i16, messages: Vec<TMessage>) -> ();
     GetQueueLocations get_queue_locations handle_get_queue_locations GetQueueLocationsArgs(queue_name: Text) -> Vec<Text>;
+    GetDataLocations get_data_locations handle_get_data_locations GetDataLocationsArgs(queue_name: Text) -> Vec<Text>;
     PutMessagesForIds put_messages_for_ids handle_put_messages_for_ids
         PutMessagesForIdsArgs(queue_name: Text, partition: i16, messages: Vec<TMessage>) -> TPutResult;
+    Fetch fetch handle_fetch FetchArgs(queue_name: Text, partition: i16, what: TFetch) -> TFetched;
+    Commit commit handle_commit CommitArgs(queue_name: Text, subscriber: Text, partition: i16, next_id: TMessageID) -> ();
     Subscribe subscribe handle_subscribe SubscribeArgs(queue_name: Text, registration: TRegistration) -> TRegistered;
     Renew renew handle_renew RenewArgs(registration_id: i64) -> ();
     Unsubscribe unsubscribe handle_unsubscribe UnsubscribeArgs(registration_id: i64) -> ();
+    MessageScannerReport message_scanner_report handle_message_scanner_report MessageScannerReportArgs(id: ScannerID) -> TScanReport;
 }
 
 same_bytes! {
@@ -150,9 +166,35 @@ same_bytes! {
     AddSubscriber add_subscriber handle_add_subscriber AddSubscriberArgs(queue_name: Text, spec: TSubscriberSpec) -> ();
     DeleteSubscriber delete_subscriber handle_delete_subscriber
         DeleteSubscriberArgs(queue_name: Text, subscriber: Text) -> ();
+    SetSubscriber set_subscriber handle_set_subscriber
+        SetSubscriberArgs(queue_name: Text, subscriber: Text, options: BTreeMap<String, String>) -> ();
+    PauseSubscriber pause_subscriber handle_pause_subscriber PauseSubscriberArgs(queue_name: Text, subscriber: Text) -> ();
+    ResumeSubscriber resume_subscriber handle_resume_subscriber
+        ResumeSubscriberArgs(queue_name: Text, subscriber: Text) -> ();
+    SeekSubscriber seek_subscriber handle_seek_subscriber
+        SeekSubscriberArgs(queue_name: Text, subscriber: Text, position: String, partitions: Vec<i16>) -> ();
+    RedriveDeadLetters redrive_dead_letters handle_redrive_dead_letters
+        RedriveDeadLettersArgs(queue_name: Text, subscriber: Text, ids: Vec<TDeadLetterID>) -> TRedriven;
+    DropDeadLetters drop_dead_letters handle_drop_dead_letters
+        DropDeadLettersArgs(queue_name: Text, subscriber: Text, ids: Vec<TDeadLetterID>) -> i32;
+    ExplainMessage explain_message handle_explain_message
+        ExplainMessageArgs(queue_name: Text, partition: i16, id: TMessageID, subscriber: Text) -> TExplanation;
     ListSubscribers list_subscribers handle_list_subscribers ListSubscribersArgs(queue_name: Text) -> Vec<TSubscriptionStatus>;
     QueueStatus queue_status handle_queue_status QueueStatusArgs(queue_name: Text) -> TQueueStatus;
     ClusterStatus cluster_status handle_cluster_status ClusterStatusArgs() -> TClusterStatus;
+    MovePartition move_partition handle_move_partition
+        MovePartitionArgs(queue_name: Text, partition: i16, broker: String) -> ();
+    SwitchBalancer switch_balancer handle_switch_balancer SwitchBalancerArgs(on: bool) -> ();
+    IsBalancerOn is_balancer_on handle_is_balancer_on IsBalancerOnArgs() -> bool;
+}
+
+same_bytes! {
+    HQueueBrokerServiceSyncClient, HQueueBrokerServiceSyncHandler, HQueueBrokerServiceSyncProcessor:
+    AddDeadLetter add_dead_letter handle_add_dead_letter AddDeadLetterArgs(queue_name: Text, letter: TMessage) -> ();
+    Redeliver redeliver handle_redeliver
+        RedeliverArgs(queue_name: Text, subscriber: Text, partition: i16, messages: Vec<TMessage>) -> i32;
+    FindDeadLetters find_dead_letters handle_find_dead_letters
+        FindDeadLettersArgs(queue_name: Text, partition: i16, id: TMessageID) -> Vec<TKeptLetter>;
 }
 
 #[test]

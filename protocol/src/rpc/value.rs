@@ -1,6 +1,8 @@
 //! Values that stand in arguments and results.
 
-use thrift::protocol::{TInputProtocol, TListIdentifier, TOutputProtocol, TSerializable, TType};
+use std::collections::BTreeMap;
+
+use thrift::protocol::{TInputProtocol, TListIdentifier, TMapIdentifier, TOutputProtocol, TSerializable, TType};
 
 use crate::generated::*;
 
@@ -53,6 +55,7 @@ macro_rules! numbers {
 }
 
 numbers! {
+    bool, Bool, write_bool, read_bool;
     i16, I16, write_i16, read_i16;
     i32, I32, write_i32, read_i32;
     i64, I64, write_i64, read_i64;
@@ -107,6 +110,41 @@ impl<T: WireValue> WireValue for Vec<T> {
     }
 }
 
+/// As few as options of a subscription.
+impl<K: WireValue + Ord, V: WireValue> WireValue for BTreeMap<K, V> {
+    const TYPE: TType = TType::Map;
+
+    fn write(&self, out: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+        out.write_map_begin(&TMapIdentifier::new(K::TYPE, V::TYPE, i32::try_from(self.len()).unwrap_or(i32::MAX)))?;
+        self.iter().try_for_each(|(key, value)| {
+            key.write(out)?;
+            value.write(out)
+        })?;
+        out.write_map_end()
+    }
+
+    fn read(input: &mut dyn TInputProtocol) -> thrift::Result<Self> {
+        let map = input.read_map_begin()?;
+        // An empty one does not say what is in it, in compact.
+        let fits = |found: Option<TType>, wanted| map.size <= 0 || found.is_none_or(|found| found == wanted);
+        if !fits(map.key_type, K::TYPE) || !fits(map.value_type, V::TYPE) {
+            return Err(thrift::Error::Protocol(thrift::ProtocolError::new(
+                thrift::ProtocolErrorKind::InvalidData,
+                format!(
+                    "a map of {:?} to {:?} stands where one of {:?} to {:?} belongs",
+                    map.key_type,
+                    map.value_type,
+                    K::TYPE,
+                    V::TYPE
+                ),
+            )));
+        }
+        let entries = (0..map.size).map(|_| Ok((K::read(input)?, V::read(input)?))).collect::<thrift::Result<_>>()?;
+        input.read_map_end()?;
+        Ok(entries)
+    }
+}
+
 macro_rules! structs {
     ($($t:ty),*) => { $(
         impl WireValue for $t {
@@ -124,9 +162,17 @@ macro_rules! structs {
 }
 
 structs!(
+    TMessageID,
+    TFetch,
+    TFetched,
+    TDeadLetterID,
+    TRedriven,
+    TExplanation,
+    TKeptLetter,
     HQueueError,
     TMessage,
     TMessageScan,
+    TScanReport,
     TPutResult,
     TRegistration,
     TRegistered,

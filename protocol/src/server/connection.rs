@@ -15,7 +15,7 @@ use super::pace::Pace;
 use super::pipeline::{Limits, Pipeline};
 use super::reply;
 use super::request::{Cut, Head, Input, Request};
-use super::service::{Call, Reply};
+use super::service::{Call, Hurry, Reply};
 use super::shared::Shared;
 use super::watch::{NEVER, Watch};
 use crate::pieces::Pieces;
@@ -130,7 +130,9 @@ impl Connection {
         loop {
             let read = self.takes_input() && self.read(cx, now)?;
             let begun = self.begin_calls(now)?;
-            if first || begun {
+            // Who waits for something to happen must hold up nobody, and must not outlive its peer.
+            let needed = self.parked.is_some() || self.peer_ended || self.phase != Phase::Serving;
+            if (needed && self.pipeline.hurry_all()) || first || begun {
                 self.pipeline.poll(cx);
             }
             first = false;
@@ -227,9 +229,10 @@ impl Connection {
         self.shared.counters.request();
         let Request { head, args } = request;
         let bytes = args.len();
-        let call = Call { method: head.method.clone(), protocol: dialect.protocol, args, peer: self.peer };
+        let hurry = if self.shared.service.waits(&head.method) { Hurry::new() } else { Hurry::default() };
+        let call = Call { method: head.method.clone(), protocol: dialect.protocol, args, peer: self.peer, hurry: hurry.clone() };
         let reply = self.shared.service.call(call);
-        self.pipeline.begin(head, overlaps, bytes, reply);
+        self.pipeline.begin(head, overlaps, bytes, hurry, reply);
     }
 
     /// Takes no further request; the reply goes out behind those of the calls under way.

@@ -27,4 +27,4 @@ pub use budget::FREE_BYTES;
 pub use counters::ServerCounters;
 pub use listen::{Server, Stopped};
 pub use options::{BadServerOption, ServerOptions};
-pub use service::{Call, Reply, ReplyFuture, Service};
+pub use service::{Call, Hurry, Reply, ReplyFuture, Service};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
 use super::request::Head;
-use super::service::{Reply, ReplyFuture};
+use super::service::{Hurry, Reply, ReplyFuture};
 
 #[derive(Debug)]
 pub(super) struct Pipeline {
@@ -15,6 +15,8 @@ pub(super) struct Pipeline {
     exclusive: bool,
     /// Bytes of the arguments of waiting calls.
     bytes: usize,
+    /// Waiting calls that may wait long, and were not told to hurry.
+    patient: usize,
     limits: Limits,
 }
 
@@ -29,12 +31,19 @@ pub(super) struct Limits {
 struct Entry {
     head: Head,
     bytes: usize,
+    hurry: Hurry,
     state: State,
 }
 
 enum State {
     Waiting(ReplyFuture),
     Ready(Reply),
+}
+
+impl Entry {
+    fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting(_))
+    }
 }
 
 impl std::fmt::Debug for Entry {
@@ -46,7 +55,7 @@ impl std::fmt::Debug for Entry {
 
 impl Pipeline {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { calls: VecDeque::new(), waiting: 0, exclusive: false, bytes: 0, limits }
+        Self { calls: VecDeque::new(), waiting: 0, exclusive: false, bytes: 0, patient: 0, limits }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -62,20 +71,45 @@ impl Pipeline {
         fits && overlaps && !self.exclusive
     }
 
-    pub(super) fn begin(&mut self, head: Head, overlaps: bool, bytes: usize, reply: ReplyFuture) {
+    /// `hurry`: of a call that may wait long.
+    pub(super) fn begin(&mut self, head: Head, overlaps: bool, bytes: usize, hurry: Hurry, reply: ReplyFuture) {
         self.waiting += 1;
+        self.patient += usize::from(hurry.is_patient());
         self.exclusive = !overlaps;
         self.bytes += bytes;
-        self.calls.push_back(Entry { head, bytes, state: State::Waiting(reply) });
+        self.calls.push_back(Entry { head, bytes, hurry, state: State::Waiting(reply) });
     }
 
     /// Adds a reply that no service has to give, behind those of earlier calls.
     pub(super) fn answer(&mut self, head: Head, reply: Reply) {
-        self.calls.push_back(Entry { head, bytes: 0, state: State::Ready(reply) });
+        self.calls.push_back(Entry { head, bytes: 0, hurry: Hurry::default(), state: State::Ready(reply) });
     }
 
     /// Lets every waiting call get on.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+        self.poll_all(cx);
+        // What is ready has to leave: those before it that only wait for something to happen give up.
+        while self.patient > 0
+            && let Some(last) = self.calls.iter().rposition(|call| matches!(call.state, State::Ready(_)))
+            && self.hurry(last)
+        {
+            self.poll_all(cx);
+        }
+    }
+
+    /// Has all calls answer that only wait for something to happen. True: they have to be polled.
+    pub(super) fn hurry_all(&mut self) -> bool {
+        self.patient > 0 && self.hurry(self.calls.len())
+    }
+
+    /// The same of those before the call at this place.
+    fn hurry(&mut self, end: usize) -> bool {
+        let told = self.calls.iter().take(end).filter(|call| call.is_waiting() && call.hurry.tell()).count();
+        self.patient = self.patient.saturating_sub(told);
+        told > 0
+    }
+
+    fn poll_all(&mut self, cx: &mut Context<'_>) {
         if self.waiting == 0 {
             return;
         }
@@ -85,6 +119,7 @@ impl Pipeline {
                 call.state = State::Ready(reply);
                 self.waiting -= 1;
                 self.bytes -= call.bytes;
+                self.patient -= usize::from(call.hurry.is_patient());
             }
         }
     }

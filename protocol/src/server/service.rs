@@ -4,6 +4,9 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use bytes::Bytes;
 
@@ -19,6 +22,11 @@ pub trait Service: Debug + Send + Sync + 'static {
     /// connection is made before its own is.
     fn overlaps(&self, method: &[u8]) -> bool;
 
+    /// May a call of this method wait long for something to happen? Such a call gets a [`Hurry`], and gives up waiting when it is told to.
+    fn waits(&self, _method: &[u8]) -> bool {
+        false
+    }
+
     /// Answers a call. Reads the arguments before it returns: they stand in the connection's buffer. The future is dropped where it
     /// stands if its connection breaks, or is cut off at a stop. It has no deadline but the service's own.
     fn call(&self, call: Call) -> ReplyFuture;
@@ -32,6 +40,46 @@ pub struct Call {
     /// The arguments' struct, encoded.
     pub args: Bytes,
     pub peer: SocketAddr,
+    /// Of a method that [`waits`](Service::waits).
+    pub hurry: Hurry,
+}
+
+/// Tells a call that waits for something to happen that its reply is needed now, because
+///
+/// * a later reply of its connection is ready, and has to leave behind it;
+/// * a call has arrived that cannot begin before it is answered;
+/// * the peer sends nothing more (mostly, it is gone);
+/// * the server stops.
+///
+/// Its future is polled once more when that happens, so it need not be woken: it asks whenever it is polled.
+#[derive(Clone, Debug, Default)]
+pub struct Hurry(Option<Arc<AtomicBool>>);
+
+impl Hurry {
+    pub(super) fn new() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// True: it was not told before.
+    pub(super) fn tell(&self) -> bool {
+        self.0.as_ref().is_some_and(|told| !told.swap(true, Ordering::Relaxed))
+    }
+
+    /// The call may wait, and was not told to hurry.
+    pub(super) fn is_patient(&self) -> bool {
+        self.0.as_ref().is_some_and(|told| !told.load(Ordering::Relaxed))
+    }
+
+    /// The reply is needed now.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.0.as_ref().is_some_and(|told| told.load(Ordering::Relaxed))
+    }
+
+    /// Waits until the reply is needed: for the call's own future, which is polled again then.
+    pub async fn told(&self) {
+        std::future::poll_fn(|_| if self.is_told() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
 }
 
 /// What to answer.

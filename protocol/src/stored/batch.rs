@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 
-use super::message::{self, BLANK_PREFIX, PREFIX_LEN};
+use super::message::{self, BLANK_PREFIX, PREFIX_LEN, StoredMessage};
 use super::slice::StoredSlice;
 use super::topics::TopicTable;
 use crate::id::MessageId;
+use crate::wire::WireError;
 
 /// Headers of a message: name and value.
 pub type Headers<'a> = &'a [(&'a str, &'a [u8])];
@@ -30,8 +31,13 @@ impl PutBatch {
 
     /// Adds a message from its parts.
     pub fn push(&mut self, topic: &[u8], value: &[u8], headers: Headers<'_>) {
+        self.push_with(topic, value, headers, &[]);
+    }
+
+    /// The same, with encoded fields that we do not know behind them.
+    pub fn push_with(&mut self, topic: &[u8], value: &[u8], headers: Headers<'_>, more: &[u8]) {
         let begin = self.begin_message();
-        message::write_fields(&mut self.bytes, topic, value, headers);
+        message::write_fields(&mut self.bytes, topic, value, headers, more);
         self.end_message(begin);
         self.topics.add(topic, 1);
     }
@@ -48,6 +54,16 @@ impl PutBatch {
     #[must_use]
     pub fn count(&self) -> usize {
         self.lengths.len()
+    }
+
+    /// A view of each message; ids and partition are still blank.
+    pub fn messages(&self) -> impl Iterator<Item = Result<StoredMessage<'_>, WireError>> {
+        let mut rest = self.bytes.as_slice();
+        self.lengths.iter().map(move |length| {
+            let (message, behind) = rest.split_at_checked(*length).ok_or(WireError::Truncated)?;
+            rest = behind;
+            message::read(message)
+        })
     }
 
     /// Bytes in stored form.

@@ -4,6 +4,9 @@
 //! consumeMessages      [length]  header  field 1: list, count   messages   end
 //! messageScannerGetList                  field 0: list, count   messages   end
 //! messageScannerGet                      field 0: struct        message    end
+//! fetch                                  field 0: struct
+//!                                          field 1: list, count messages
+//!                                          field 2: id          end        end
 //! ```
 //!
 //! Messages are slices of what is stored, or one buffer in the compact protocol. Pieces follow one another on the wire.
@@ -13,6 +16,7 @@ use bytes::Bytes;
 use super::compact::{first_to_compact, to_compact};
 use super::message;
 use super::slice::StoredSlice;
+use crate::id::MessageId;
 use crate::limits::CALL_ENVELOPE_BYTES;
 use crate::wire::binary::Binary;
 use crate::wire::compact::Compact;
@@ -55,6 +59,34 @@ pub fn scanner_get_result(protocol: Protocol, slice: Option<&StoredSlice>) -> Re
         (Some(slice), Protocol::Compact) => first_to_compact(slice)?,
     };
     Ok(enclosed(begin, vec![message]))
+}
+
+/// The result of `fetch`, in pieces: the messages, and where the next one begins.
+pub fn fetch_result(protocol: Protocol, slices: &[StoredSlice], next: MessageId) -> Result<Vec<Bytes>, WireError> {
+    let mut begin = Vec::new();
+    write_field(&mut begin, protocol, Kind::Struct, 0);
+    begin_list(&mut begin, protocol, 1, slices);
+    let behind = match protocol {
+        Protocol::Binary => behind_messages::<Binary>(next),
+        Protocol::Compact => behind_messages::<Compact>(next),
+    };
+    let mut pieces = enclosed(begin, encoded(protocol, slices)?);
+    let end = pieces.len() - 1;
+    pieces.insert(end, behind.into());
+    Ok(pieces)
+}
+
+/// What stands behind the list in a `TFetched`: field 2, and the end.
+fn behind_messages<E: Encode>(next: MessageId) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32);
+    E::write_field(&mut out, Kind::Struct, 2, 1);
+    E::write_field(&mut out, Kind::I64, 1, 0);
+    E::write_number(&mut out, Kind::I64, next.timestamp);
+    E::write_field(&mut out, Kind::I16, 2, 1);
+    E::write_number(&mut out, Kind::I16, next.sequence.into());
+    E::write_end(&mut out);
+    E::write_end(&mut out);
+    out
 }
 
 /// The messages in the protocol that is wanted.

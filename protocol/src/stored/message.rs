@@ -33,8 +33,8 @@ pub(super) fn fill_prefix(prefix: &mut [u8; PREFIX_LEN], id: MessageId, partitio
     prefix[23..25].copy_from_slice(&partition.to_be_bytes());
 }
 
-/// Writes the fields from 3 on and the end.
-pub(super) fn write_fields(out: &mut Vec<u8>, topic: &[u8], value: &[u8], headers: super::Headers<'_>) {
+/// Writes the fields from 3 on, with `more` encoded ones behind them, and the end.
+pub(super) fn write_fields(out: &mut Vec<u8>, topic: &[u8], value: &[u8], headers: super::Headers<'_>, more: &[u8]) {
     Binary::write_field(out, Kind::String, 3, 0);
     Binary::write_string(out, topic);
     Binary::write_field(out, Kind::String, 4, 3);
@@ -47,6 +47,7 @@ pub(super) fn write_fields(out: &mut Vec<u8>, topic: &[u8], value: &[u8], header
             Binary::write_string(out, value);
         }
     }
+    out.extend_from_slice(more);
     Binary::write_end(out);
 }
 

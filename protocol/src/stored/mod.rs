@@ -21,12 +21,14 @@ mod put;
 mod put_error;
 mod slice;
 mod topics;
+mod unknown;
 
 pub use batch::{Headers, PutBatch};
-pub use call::{consume_call, scanner_get_result, scanner_list_result};
+pub use call::{consume_call, fetch_result, scanner_get_result, scanner_list_result};
 pub use compact::to_compact;
 pub use message::{PREFIX_LEN, StoredMessage};
 pub use put::{PutRequest, PutShape, queue_of_put, read_put};
 pub use put_error::PutError;
 pub use slice::StoredSlice;
 pub use topics::{MAX_TOPICS, TopicTable};
+pub use unknown::are_unknown_fields;

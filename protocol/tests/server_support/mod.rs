@@ -25,7 +25,8 @@ use tokio::task::JoinHandle;
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `echo` and `alone` answer with their arguments, `hold` does so when the test lets it, `big` with as many bytes as the test has set,
-/// `consumeMessages` with the number of messages. `alone` does not overlap.
+/// `consumeMessages` with the number of messages. `alone` does not overlap. `wait` is a `hold` that answers with an empty struct when it
+/// is told to hurry.
 #[derive(Debug)]
 pub struct TestService {
     /// One permit for each `hold` that may end.
@@ -43,6 +44,10 @@ impl Service for Shared {
         method != b"alone"
     }
 
+    fn waits(&self, method: &[u8]) -> bool {
+        method == b"wait"
+    }
+
     fn call(&self, call: Call) -> ReplyFuture {
         let service = self.0.clone();
         service.begun.lock().unwrap().push(String::from_utf8(call.method.to_vec()).unwrap());
@@ -53,6 +58,14 @@ impl Service for Shared {
                     service.release.acquire().await.unwrap().forget();
                     Reply::Result(vec![call.args])
                 }
+                b"wait" => tokio::select! {
+                    biased;
+                    permit = service.release.acquire() => {
+                        permit.unwrap().forget();
+                        Reply::Result(vec![call.args])
+                    }
+                    () = call.hurry.told() => Reply::Result(vec![Bytes::from_static(&[0])]),
+                },
                 b"big" => Reply::Result(big_result(&service.big)),
                 b"fail" => Reply::Failed("it failed".to_owned()),
                 b"panic" => panic!("as the test wants it"),

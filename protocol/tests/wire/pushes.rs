@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hqueue_protocol::generated::{
-    HQueueServiceSyncClient, HQueueSubscriberServiceSyncHandler, HQueueSubscriberServiceSyncProcessor, THQueueServiceSyncClient,
-    TMessage, TMessageID,
+    HQueueServiceSyncClient, HQueueSubscriberServiceSyncHandler, HQueueSubscriberServiceSyncProcessor, TFetch,
+    THQueueServiceSyncClient, TMessage, TMessageID,
 };
 use hqueue_protocol::id::MessageId;
-use hqueue_protocol::stored::{PutBatch, StoredSlice, consume_call, scanner_get_result, scanner_list_result, to_compact};
+use hqueue_protocol::rpc::{Fetch, Method};
+use hqueue_protocol::stored::{
+    PutBatch, StoredSlice, consume_call, fetch_result, scanner_get_result, scanner_list_result, to_compact,
+};
 use hqueue_protocol::wire::{Dialect, MessageHeader, MessageType, Protocol, Transport, header};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -162,4 +165,20 @@ fn a_batch_made_of_parts_is_what_the_generated_code_writes() {
     let with = TMessage::new(None, None, b"t".to_vec(), b"value".to_vec(), headers);
     let without = TMessage::new(None, None, b"t".to_vec(), vec![], None);
     assert_eq!(slice.bytes, [stored(&with, id, 7), stored(&without, id, 7)].concat());
+}
+
+#[test]
+fn the_generated_client_reads_what_was_fetched() {
+    proptest!(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() },
+        |(messages in prop::collection::vec(any_message(), 0..40), cuts in prop::collection::vec(any::<usize>(), 0..6),
+          timestamp in 0..=i64::MAX, sequence in 0..=i16::MAX)| {
+        let (delivered, slices) = slices_of(&messages, &cuts);
+        for protocol in PROTOCOLS {
+            let result = fetch_result(protocol, &slices, MessageId::new(timestamp, sequence)).unwrap();
+            let fetched = client(protocol, &reply(protocol, "fetch", result.clone())).fetch(vec![], 0, TFetch::default()).unwrap();
+            prop_assert_eq!(fetched.messages.as_ref(), Some(&delivered));
+            prop_assert_eq!(fetched.next_i_d.as_ref(), Some(&TMessageID::new(timestamp, sequence)));
+            prop_assert_eq!(result.concat(), Fetch::encode_result(protocol, &Ok(fetched)));
+        }
+    });
 }

@@ -9,7 +9,7 @@ use super::{Queue, Recorder, World};
 use crate::store::{QueueSpec, StoreError};
 
 fn spec(name: &str, uid: Uuid) -> QueueSpec {
-    QueueSpec { name: name.to_owned(), uid, partitions: 2, ttl_ms: 3_600_000 }
+    QueueSpec { name: name.to_owned(), uid, partitions: 2, ttl_ms: 3_600_000, limit: None }
 }
 
 async fn expect_empty(queue: &Queue) {

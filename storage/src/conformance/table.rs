@@ -1,6 +1,6 @@
 //! Every case once: from here come the table and the tests of each implementation.
 
-use super::{Case, appends, concurrency, counts, cursors, ids, lifecycle, limits, truncation, ttl};
+use super::{Case, appends, concurrency, counts, cursors, ids, lifecycle, limits, retention, truncation, ttl};
 
 /// Hands the names of all cases to another macro.
 #[doc(hidden)]
@@ -91,22 +91,58 @@ macro_rules! each_conformance_case {
     };
 }
 
-/// Makes the table in this file.
+/// The cases of stores that keep a queue within a size.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_limit_case {
+    ($then:path => $($arguments:tt)*) => {
+        $then! {
+            ($($arguments)*)
+            retention::{
+                a_full_queue_refuses_with_limit_and_size,
+                a_truncation_or_the_ttl_makes_room,
+                the_oldest_messages_make_room,
+                what_was_dropped_stays_gone,
+                a_reader_is_told_what_was_dropped,
+                what_is_needed_is_kept_until_its_time,
+                an_append_that_never_fits_drops_nothing,
+                a_part_of_the_partitions_has_a_part_of_the_limit,
+                a_queue_without_a_limit_has_none,
+                any_appends_keep_within_the_limit,
+            }
+        }
+    };
+}
+
+/// Makes the tables in this file.
 macro_rules! case_table {
-    (() $($file:ident::{ $($case:ident,)* })*) => {
-        /// Every case.
-        pub const CASES: &[Case] = &[$($(Case {
+    (($name:ident) $($file:ident::{ $($case:ident,)* })*) => {
+        /// Every such case.
+        pub const $name: &[Case] = &[$($(Case {
             name: concat!(stringify!($file), "::", stringify!($case)),
             run: |world| Box::pin($file::$case(world)),
         },)*)*];
     };
 }
-each_conformance_case!(case_table =>);
+each_conformance_case!(case_table => CASES);
+each_limit_case!(case_table => LIMIT_CASES);
 
 /// Makes a test of every case for one implementation: a module's name, and an expression that makes a fresh
 /// [`Harness`](crate::conformance::Harness).
 #[macro_export]
 macro_rules! conformance_tests {
+    ($implementation:ident: $harness:expr) => {
+        mod $implementation {
+            use super::*;
+            $crate::each_conformance_case!($crate::__conformance_tests => $harness);
+            $crate::each_limit_case!($crate::__conformance_tests => $harness);
+        }
+    };
+}
+
+/// The same for a store that keeps no queue within a size.
+#[macro_export]
+macro_rules! conformance_tests_without_limits {
     ($implementation:ident: $harness:expr) => {
         mod $implementation {
             use super::*;

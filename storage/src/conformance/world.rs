@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::{Harness, ManualClock, Recorder, Scanned, scan};
 use crate::store::{
-    Append, Committed, Cursor, MessageStore, PartitionStatistics, QueueSpec, QueueStore, ReadBatch, StoreError, TailRead,
+    Append, Committed, Cursor, MessageStore, PartitionStatistics, QueueSpec, QueueStore, ReadBatch, SizeLimit, StoreError,
+    TailRead,
 };
 
 /// What the clock shows at the beginning of each case: milliseconds since 1970 UTC.
@@ -55,7 +56,13 @@ impl World {
     }
 
     pub async fn queue_with_ttl(&self, partitions: i16, ttl_ms: i64) -> Queue {
-        self.open(QueueSpec { name: "orders".to_owned(), uid: Uuid::new_v4(), partitions, ttl_ms }).await
+        self.open(QueueSpec { name: "orders".to_owned(), uid: Uuid::new_v4(), partitions, ttl_ms, limit: None }).await
+    }
+
+    /// A new queue of a TTL of a day that may have so many bytes.
+    pub async fn queue_with_limit(&self, partitions: i16, limit: SizeLimit) -> Queue {
+        let ttl_ms = 24 * 3_600_000;
+        self.open(QueueSpec { name: "orders".to_owned(), uid: Uuid::new_v4(), partitions, ttl_ms, limit: Some(limit) }).await
     }
 
     pub async fn open(&self, spec: QueueSpec) -> Queue {
@@ -96,6 +103,25 @@ impl Queue {
         let Append { ids, done } = self.store.append(partition, batch).unwrap();
         done.await.unwrap().unwrap();
         ids.iter().collect()
+    }
+
+    /// Puts the values in one batch, unless the store refuses.
+    ///
+    /// # Errors
+    /// Its refusal, at once or later.
+    pub async fn try_put(&self, partition: i16, values: &[&str]) -> Result<Vec<MessageId>, StoreError> {
+        let Append { ids, done } = self.store.append(partition, batch("t", values))?;
+        done.await.unwrap()?;
+        Ok(ids.iter().collect())
+    }
+
+    /// Bytes of all messages that are there.
+    pub async fn bytes(&self) -> u64 {
+        let mut sum = 0;
+        for partition in 0..self.spec.partitions {
+            sum += self.statistics(partition).await.bytes;
+        }
+        sum
     }
 
     /// All that is there.

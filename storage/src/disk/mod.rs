@@ -15,12 +15,13 @@ mod whole;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use real::RealDisk;
 pub use simulated::{PowerCut, SimulatedDisk};
-pub use whole::{create_dir_durably, read_exact_at, read_file, write_all_at, write_file_atomically};
+pub use whole::{create_dir_durably, read_exact_at, read_file, write_all_at, write_file_atomically, zeros};
 
 /// One name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,10 +71,19 @@ pub trait Disk: Debug + Send + Sync + 'static {
     /// `None` if that cannot be known.
     fn boot_id(&self) -> Option<String>;
 
+    /// Takes the lock that the file `path` stands for, making the file if it is not there; `WouldBlock` if somebody has it, in this
+    /// process or another. It is given up when what is returned is dropped, and when the process ends, however it does.
+    fn try_lock(&self, _path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Where in the machine's own file system a library that knows nothing of this trait may keep files which stand for `path`.
     /// `None`: nowhere.
     fn native_path(&self, path: &Path) -> Option<PathBuf>;
 }
+
+/// A lock that is held.
+pub trait DiskLock: Debug + Send + Sync + 'static {}
 
 /// An open folder.
 pub trait DiskDir: Debug + Send + Sync + 'static {
@@ -92,6 +102,9 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
 
     /// Makes durable what was written, and the length.
     fn sync_data(&self) -> io::Result<()>;
+
+    /// Says that these bytes, which are durable, are not going to be read soon: whatever keeps them in memory may let go of them.
+    fn let_go(&self, _bytes: Range<u64>) {}
 
     /// Cuts the file, or extends it with zeros. Bytes.
     fn set_len(&self, len: u64) -> io::Result<()>;

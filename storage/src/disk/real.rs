@@ -1,12 +1,16 @@
 //! The machine's file system.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{DirEntry, Disk, DiskDir, DiskFile, MAX_SLICES};
+use rustix::fs::Advice;
+
+use super::{DirEntry, Disk, DiskDir, DiskFile, DiskLock, MAX_SLICES};
 
 /// The file system of the machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,10 +69,27 @@ impl Disk for RealDisk {
         fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned())
     }
 
+    fn try_lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(RealLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     fn native_path(&self, path: &Path) -> Option<PathBuf> {
         Some(path.to_owned())
     }
 }
+
+/// The system gives the lock up with the file.
+#[derive(Debug)]
+struct RealLock {
+    _file: File,
+}
+
+impl DiskLock for RealLock {}
 
 #[derive(Debug)]
 struct RealDir {
@@ -98,6 +119,14 @@ impl DiskFile for RealFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    fn let_go(&self, bytes: Range<u64>) {
+        // No length would mean up to the end of the file.
+        if let Some(len) = NonZeroU64::new(bytes.end.saturating_sub(bytes.start)) {
+            // Advice: where it is not taken, memory is used as if it had not been given.
+            let _ = rustix::fs::fadvise(&self.file, bytes.start, Some(len), Advice::DontNeed);
+        }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

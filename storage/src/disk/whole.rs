@@ -41,6 +41,16 @@ pub fn write_all_at(file: &dyn DiskFile, slices: &mut [IoSlice<'_>], offset: u64
     Ok(())
 }
 
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// So many zeros, as slices to be written.
+pub fn zeros<'a>(len: u64) -> impl Iterator<Item = IoSlice<'a>> {
+    let whole = ZEROS.len() as u64;
+    let rest = usize::try_from(len % whole).unwrap_or(0);
+    let slices = (0..len / whole).map(|_| &ZEROS[..]).chain(ZEROS.get(..rest).filter(|rest| !rest.is_empty()));
+    slices.map(IoSlice::new)
+}
+
 /// All of a small file; `FileTooLarge` if it has more than `limit` bytes.
 pub fn read_file(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = disk.open(path)?;

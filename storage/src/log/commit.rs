@@ -3,19 +3,16 @@
 //! One thread of the pool is at work on a log at a time (`Intake::committing`), so that batches gather while it syncs. Everything here
 //! happens on that thread.
 
-use std::io;
 use std::sync::Arc;
-use std::time::Instant;
 
+use super::format::block::FIXED_LEN;
 use super::format::control::Control;
-use super::format::header::{LogPosition, PAGE};
 use super::group::{Contribution, Group, Standing, contributions};
-use super::intake::{Command, Status, Waiting};
+use super::intake::{Command, Status, Waiting, WaitingPart};
 use super::queue::QueueLog;
-use super::shared::is_no_space;
+use super::retention::Room;
 use super::writer::Writer;
-use crate::disk::write_all_at;
-use crate::store::{Durability, StoreError};
+use crate::store::StoreError;
 
 /// A clock that steps back by no more is waited for: what arrives meanwhile counts as arriving when it stepped. Milliseconds.
 const SMALL_STEP_MS: i64 = 60_000;
@@ -66,12 +63,9 @@ impl QueueLog {
             return;
         }
         let mut writer = self.writer();
-        if !waiting.parts.is_empty() {
-            let bytes = waiting.parts.iter().map(|part| part.slice.bytes.len()).sum::<usize>();
-            let (made, answers) = contributions(waiting.parts);
-            let outcome = self.settle(self.write_messages(&mut writer, made));
-            self.intake().waiting_bytes -= bytes;
-            answers.into_iter().for_each(|answer| drop(answer.send(outcome.clone())));
+        match self.limit() {
+            None => self.commit_parts(&mut writer, waiting.parts, Room::default()),
+            Some(limit) => self.commit_limited(&mut writer, waiting.parts, &limit),
         }
         for (command, answer) in waiting.commands {
             let outcome = match self.refusal() {
@@ -86,15 +80,27 @@ impl QueueLog {
         }
     }
 
+    /// Writes what was taken in one group, which also makes room as `room` says.
+    pub(super) fn commit_parts(self: &Arc<Self>, writer: &mut Writer, parts: Vec<WaitingPart>, room: Room) {
+        if parts.is_empty() && room.is_empty() {
+            return;
+        }
+        let bytes = parts.iter().map(|part| part.slice.bytes.len()).sum::<usize>();
+        let (made, answers) = contributions(parts);
+        let outcome = self.settle(self.write_messages(writer, made, room));
+        self.intake().waiting_bytes -= bytes;
+        answers.into_iter().for_each(|answer| drop(answer.send(outcome.clone())));
+    }
+
     /// What is answered instead of writing, if the log is poisoned.
-    fn refusal(&self) -> Option<StoreError> {
+    pub(super) fn refusal(&self) -> Option<StoreError> {
         match &self.intake().status {
             Status::Poisoned(reason) => Some(StoreError::Poisoned { queue: self.spec.name.clone(), reason: reason.clone() }),
             Status::Open | Status::Closed => None,
         }
     }
 
-    fn settle(&self, outcome: Result<(), Failure>) -> Result<(), StoreError> {
+    pub(super) fn settle(&self, outcome: Result<(), Failure>) -> Result<(), StoreError> {
         match outcome {
             Ok(()) => Ok(()),
             Err(Failure::Refused(error)) => Err(error),
@@ -118,13 +124,18 @@ impl QueueLog {
         waiting.refuse(error);
     }
 
-    fn write_messages(self: &Arc<Self>, writer: &mut Writer, made: Vec<Contribution>) -> Result<(), Failure> {
-        let len: u64 = made.iter().map(Contribution::disk_len).sum();
+    fn write_messages(self: &Arc<Self>, writer: &mut Writer, made: Vec<Contribution>, room: Room) -> Result<(), Failure> {
+        let control = room.control(self.floor_epoch());
+        let control_len = control.as_ref().map_or(0, |body| (FIXED_LEN + body.len()) as u64);
+        let len: u64 = control_len + made.iter().map(Contribution::disk_len).sum::<u64>();
         let start = self.room_for(writer, len)?;
         let (arrival_ms, stepped) = self.arrival(writer);
         let mut group = Group::default();
         let number = writer.next_group();
         let place = self.place(start.epoch);
+        if let Some(body) = control {
+            group.add_control(&place, start, body, arrival_ms, number);
+        }
         let mut standing: Option<(i16, Standing)> = None;
         let (mut messages, mut bytes) = (0, 0);
         for contribution in made {
@@ -143,11 +154,16 @@ impl QueueLog {
             group.add(&place, start, contribution, stands, arrival_ms, number);
         }
         let start = self.write_group(writer, &mut group, start)?;
+        if !room.is_empty() {
+            // Gone is gone, over a power cut too.
+            self.sync_now(writer)?;
+        }
         if stepped {
             self.clock_stepped(start);
         }
         writer.last_arrival_ms = arrival_ms;
         writer.keeps_spares = true;
+        self.make_room(writer, room);
         self.publish(writer, &group, arrival_ms);
         let counters = &self.shared.counters;
         counters.add(|c| &c.appended_messages, messages);
@@ -170,74 +186,6 @@ impl QueueLog {
             1..=SMALL_STEP_MS => (writer.last_arrival_ms, false),
             _ => (now_ms, true),
         }
-    }
-
-    /// Writes a group where the last one ended, and syncs as the durability says. On a full disk it goes to a file that has its space
-    /// already, if there is one. Returns where it is.
-    fn write_group(self: &Arc<Self>, writer: &mut Writer, group: &mut Group, start: LogPosition) -> Result<LogPosition, Failure> {
-        match self.try_write(writer, group, start) {
-            Ok(()) => Ok(start),
-            Err(Failure::Refused(StoreError::NoSpace { .. })) if !writer.spares.is_empty() => {
-                self.roll(writer, self.floor_epoch(), &self.marks())?;
-                let start = self.room_for(writer, group.len())?;
-                group.move_to(&self.place(start.epoch), start);
-                self.try_write(writer, group, start)?;
-                Ok(start)
-            }
-            Err(failure) => Err(failure),
-        }
-    }
-
-    fn try_write(self: &Arc<Self>, writer: &mut Writer, group: &Group, start: LogPosition) -> Result<(), Failure> {
-        let Some(active) = &mut writer.active else { return Err(Failure::Uncertain("no segment is open".to_owned())) };
-        let path = &active.segment.path;
-        let file = self.open_segment(&active.segment).map_err(|error| self.refused("open", path, &error))?;
-        let end = start.offset + group.len();
-        // Behind the blocks stand zeros, not bytes of an earlier use; and a page that is written whole need not be read before.
-        let padding = if end < active.file_len { PAGE - end % PAGE } else { 0 };
-        let mut slices = group.slices(usize::try_from(padding).unwrap_or(0));
-        match write_all_at(&*file, &mut slices, start.offset) {
-            Ok(()) => {}
-            Err(error) if is_no_space(&error) => {
-                // Some of it may be there: as behind bytes of an earlier use, zeros are to stand before it.
-                active.file_len = active.file_len.max(file.len().unwrap_or(0));
-                return Err(self.refused("write", path, &error));
-            }
-            Err(error) => return Err(Failure::Uncertain(format!("write to {}: {error}", path.display()))),
-        }
-        active.file_len = active.file_len.max(end + padding);
-        match self.shared.options.durability {
-            Durability::Sync => self.sync(&*file, path)?,
-            Durability::Async => {
-                if active.unsynced.replace(file).is_none() {
-                    self.sync_later();
-                }
-            }
-        }
-        active.end = end;
-        Ok(())
-    }
-
-    pub(super) fn sync(&self, file: &dyn crate::disk::DiskFile, path: &std::path::Path) -> Result<(), Failure> {
-        let began = Instant::now();
-        file.sync_data().map_err(|error| Failure::Uncertain(format!("sync of {}: {error}", path.display())))?;
-        self.shared.counters.synced(began.elapsed());
-        Ok(())
-    }
-
-    pub(super) fn refused(&self, what: &'static str, path: &std::path::Path, error: &io::Error) -> Failure {
-        Failure::Refused(self.shared.error(what, path, error))
-    }
-
-    fn sync_later(self: &Arc<Self>) {
-        let log = Arc::downgrade(self);
-        let sync = move || {
-            if let Some(log) = log.upgrade() {
-                // Nobody waits for it.
-                drop(log.command(Command::Sync));
-            }
-        };
-        self.shared.io.submit_at(Instant::now() + self.shared.options.async_sync, sync);
     }
 
     /// Makes a group visible.
@@ -278,14 +226,6 @@ impl QueueLog {
         }
     }
 
-    fn sync_now(&self, writer: &mut Writer) -> Result<(), Failure> {
-        let Some(active) = &mut writer.active else { return Ok(()) };
-        match active.unsynced.take() {
-            Some(file) => self.sync(&*file, &active.segment.path),
-            None => Ok(()),
-        }
-    }
-
     /// Writes a control record with the trims that are not on the disk yet.
     pub(super) fn keep_trims(self: &Arc<Self>, writer: &mut Writer, floor_epoch: u64) -> Result<(), Failure> {
         let trims = self.unkept_trims();
@@ -294,7 +234,7 @@ impl QueueLog {
         }
         let control = Control { floor_epoch, trims };
         let body = control.encode();
-        let start = self.room_for(writer, (super::format::block::FIXED_LEN + body.len()) as u64)?;
+        let start = self.room_for(writer, (FIXED_LEN + body.len()) as u64)?;
         let mut group = Group::default();
         let number = writer.next_group();
         group.add_control(&self.place(start.epoch), start, body, writer.last_arrival_ms, number);

@@ -12,7 +12,7 @@ use super::partition::TailBlock;
 use super::queue::QueueLog;
 use super::reader::count_from;
 use super::walk::{Met, Walk};
-use crate::store::{Count, Cursor, PartitionStatistics, StoreError};
+use crate::store::{Count, Cursor, MissingReason, PartitionStatistics, StoreError};
 
 /// A count by topic goes through so many bytes of the log at most.
 const WALKED: u64 = 256 << 20;
@@ -126,7 +126,7 @@ impl QueueLog {
     pub(super) fn note_expired(&self, header: &BlockHeader) {
         let gone = self
             .partition(header.partition)
-            .map_or(0, |mut partition| partition.expired(header.number, header.end_number(), header.last));
+            .map_or(0, |mut partition| partition.expired(header.number, header.trim_behind(MissingReason::Expired)));
         self.shared.counters.add(|c| &c.expired_messages, gone);
     }
 

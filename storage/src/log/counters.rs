@@ -15,6 +15,7 @@ pub(super) struct Counters {
     pub(super) commits: AtomicU64,
     pub(super) damaged_blocks: AtomicU64,
     pub(super) expired_messages: AtomicU64,
+    pub(super) dropped_messages: AtomicU64,
     syncs: AtomicU64,
     sync_micros: AtomicU64,
     sync_histogram: [AtomicU64; SYNC_BOUNDS.len()],
@@ -55,6 +56,7 @@ impl Counters {
             tail_cache_bytes,
             damaged_blocks: self.damaged_blocks.load(Relaxed),
             expired_messages: self.expired_messages.load(Relaxed),
+            dropped_messages: self.dropped_messages.load(Relaxed),
         }
     }
 }

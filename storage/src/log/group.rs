@@ -7,9 +7,10 @@ use bytes::BytesMut;
 use hqueue_protocol::stored::{StoredSlice, TopicTable};
 
 use super::format::block::{BlockHeader, FIXED_LEN, Kind, NO_PARTITION, Place, header_len};
-use super::format::header::{LogPosition, PAGE};
+use super::format::header::LogPosition;
 use super::intake::WaitingPart;
 use super::segment::SegmentIndex;
+use crate::disk::zeros;
 use crate::store::Block;
 
 /// No batch is added to a block that has so many bytes.
@@ -17,8 +18,6 @@ const BLOCK_BYTES: usize = 1 << 20;
 
 /// Shorter batches are put together, so that a thousand small puts do not keep a thousand small pieces of memory.
 const SMALL_BYTES: usize = 4096;
-
-static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
 
 /// Some blocks in the order in which they stand on the disk, and their bytes around the messages.
 #[derive(Debug, Default)]
@@ -213,8 +212,8 @@ impl Group {
         self.len
     }
 
-    /// All bytes in order, and behind them `padding` zeros, at most a page.
-    pub(super) fn slices(&self, padding: usize) -> Vec<IoSlice<'_>> {
+    /// All bytes in order, and behind them `padding` zeros.
+    pub(super) fn slices(&self, padding: u64) -> Vec<IoSlice<'_>> {
         let parts: usize = self.blocks.iter().map(|b| 2 + b.block.as_ref().map_or(0, |block| block.parts.len())).sum();
         let mut slices = Vec::with_capacity(parts + 1);
         let mut header_start = 0;
@@ -226,7 +225,7 @@ impl Group {
                 slices.extend(block.parts.iter().map(|part| IoSlice::new(&part.bytes)));
             }
         }
-        slices.push(IoSlice::new(ZEROS.get(..padding).unwrap_or(&ZEROS)));
+        slices.extend(zeros(padding));
         slices
     }
 

@@ -9,7 +9,7 @@ use super::files::FileKey;
 use super::format::header::LogPosition;
 use super::format::table::PartitionMark;
 use super::queue::QueueLog;
-use super::scan::block_at;
+use super::scan::{block_at, lone_block_at};
 use super::segment::{IndexEntry, Segment};
 use super::source::Source;
 use crate::store::PlaceHint;
@@ -72,7 +72,7 @@ impl QueueLog {
     }
 
     /// A hint is the place of the block that was passed last: if the block there is of the partition and ends right before `from`, the
-    /// reader goes on behind it.
+    /// reader goes on behind it. Only its header is looked at: it was read before, and may fill its window.
     fn by_hint(&self, partition: i16, from: MessageId, hint: Option<PlaceHint>) -> io::Result<Option<Start>> {
         let Some(hint) = hint else { return Ok(None) };
         let Some(segment) =
@@ -80,7 +80,7 @@ impl QueueLog {
         else {
             return Ok(None);
         };
-        let block = block_at(&mut self.source(&segment)?, &segment.place, hint.offset)?;
+        let block = lone_block_at(&mut self.source(&segment)?, &segment.place, hint.offset)?;
         Ok(block.filter(|block| block.partition == partition && block.last.successor() == from).map(|block| {
             let at = LogPosition { epoch: hint.epoch, offset: hint.offset + block.total_len() };
             Start::at(at, block.end_number())

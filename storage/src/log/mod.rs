@@ -19,6 +19,7 @@ mod queue;
 mod reader;
 mod recovery;
 mod replay;
+mod retention;
 mod retire;
 mod scan;
 mod segment;
@@ -27,9 +28,9 @@ mod shared;
 mod source;
 mod store;
 mod sweep;
-mod tails;
 mod walk;
 mod windows;
+mod write;
 mod writer;
 
 pub use options::{BadOption, StoreOptions};

@@ -24,7 +24,7 @@ pub struct StoreOptions {
     pub io_threads: usize,
     /// Threads that read what memory does not hold. Default: 4; 1 to 64.
     pub read_threads: usize,
-    /// Recent messages of all queues that stay in memory, in bytes. Default: 256 MiB.
+    /// Recent messages of all queues that stay in memory, in bytes. Default: 192 MiB.
     pub tail_cache_bytes: usize,
     /// Windows of 1 MiB of the log that stay in memory for readers of old messages, in bytes. Default: 64 MiB; at least 4 MiB.
     pub window_cache_bytes: usize,
@@ -57,7 +57,7 @@ impl StoreOptions {
             waiting_bytes: 64 * MIB,
             io_threads: 4,
             read_threads: 4,
-            tail_cache_bytes: 256 * MIB,
+            tail_cache_bytes: 192 * MIB,
             window_cache_bytes: 64 * MIB,
             open_files: 256,
             index_cache_bytes: 16 << 20,

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hqueue_protocol::id::MessageId;
 
 use super::format::header::LogPosition;
 use super::format::table::{PartitionMark, Trim};
-use crate::store::{Block, MissingReason, TailRead};
+use crate::store::{Block, TailRead};
 
 /// Held under a lock of its own, so that readers of one partition meet nobody else.
 #[derive(Debug, Default)]
@@ -18,6 +19,10 @@ pub(super) struct Partition {
     /// The highest id of a message that is not in `tail`.
     below: Option<MessageId>,
     tail: VecDeque<TailBlock>,
+    /// Bytes of the messages of all partitions of the queue that are there.
+    live_bytes: Arc<AtomicU64>,
+    /// Messages at or above are still needed; `None`: nobody has said, all are.
+    pub(super) keep_from: Option<MessageId>,
 }
 
 /// A block in memory and its place on the disk.
@@ -25,12 +30,16 @@ pub(super) struct Partition {
 pub(super) struct TailBlock {
     pub(super) block: Arc<Block>,
     pub(super) at: LogPosition,
+    /// Bytes of all messages of the partition up to the end of the block.
+    pub(super) end_bytes: u64,
 }
 
 impl Partition {
-    /// As it was found on the disk.
-    pub(super) fn found(mark: PartitionMark) -> Self {
-        Self { mark, durable_trim: mark.trim.number, below: mark.committed.last, tail: VecDeque::new() }
+    /// As it was found on the disk. `live_bytes` is that of the queue.
+    pub(super) fn found(mark: PartitionMark, live_bytes: Arc<AtomicU64>) -> Self {
+        live_bytes.fetch_add(mark.live_bytes(), Relaxed);
+        let (durable_trim, below) = (mark.trim.number, mark.committed.last);
+        Self { mark, durable_trim, below, tail: VecDeque::new(), live_bytes, keep_from: None }
     }
 
     /// A block is committed: it can be read from now on.
@@ -38,7 +47,9 @@ impl Partition {
         self.mark.committed.last = Some(block.last);
         self.mark.committed.next_number = block.number + u64::from(block.count);
         self.mark.bytes += block.byte_len() as u64;
-        self.tail.push_back(TailBlock { block, at });
+        self.live_bytes.fetch_add(block.byte_len() as u64, Relaxed);
+        let end_bytes = self.mark.bytes;
+        self.tail.push_back(TailBlock { block, at, end_bytes });
     }
 
     /// Lets go of the oldest block if it is the one of that number or an older one.
@@ -54,7 +65,9 @@ impl Partition {
     pub(super) fn trim(&mut self, trim: Trim) -> u64 {
         let more = trim.number.saturating_sub(self.mark.trim.number);
         if more > 0 {
+            let live_before = self.mark.live_bytes();
             self.mark.trim = trim;
+            self.live_bytes.fetch_sub(live_before.saturating_sub(self.mark.live_bytes()), Relaxed);
             while self.tail.front().is_some_and(|front| front.block.number < trim.number) {
                 self.tail.pop_front();
             }
@@ -63,12 +76,10 @@ impl Partition {
         more
     }
 
-    /// A block has expired: if nothing that is before it is still there, the front of the partition now ends behind it.
-    pub(super) fn expired(&mut self, number: u64, end_number: u64, last: MessageId) -> u64 {
-        if number > self.mark.trim.number {
-            return 0;
-        }
-        self.trim(Trim { number: end_number, last: Some(last), why: MissingReason::Expired })
+    /// A block that begins with `number` has expired: if nothing that is before it is still there, the front of the partition now is
+    /// `end`, behind it.
+    pub(super) fn expired(&mut self, number: u64, end: Trim) -> u64 {
+        if number > self.mark.trim.number { 0 } else { self.trim(end) }
     }
 
     /// The blocks in memory from the one that holds the first message at or above `from`; `None` if they begin too late.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
+    AtomicBool, AtomicI16, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -29,6 +29,7 @@ use crate::store::{
     Append, Block, CommitListener, Committed, Count, Cursor, IdRuns, PartitionStatistics, QueueSpec, QueueStore, ReadBatch,
     StoreError, TailRead,
 };
+use crate::tails::Tail;
 
 /// Places of damage that are remembered, so that each is counted and reported once.
 const DAMAGES: usize = 10_000;
@@ -46,6 +47,10 @@ pub(super) struct QueueLog {
     /// Signalled when no thread is at work on this log any more.
     pub(super) idle: Condvar,
     partitions: Box<[Mutex<Partition>]>,
+    /// Bytes of all messages that are there.
+    pub(super) live_bytes: Arc<AtomicU64>,
+    /// So many of the partitions are here.
+    share: AtomicI16,
     pub(super) segments: Segments,
     /// Segments of a lower epoch are gone.
     floor_epoch: AtomicU64,
@@ -57,6 +62,8 @@ pub(super) struct QueueLog {
     closed: AtomicBool,
     /// Files of segments that are gone wait for readers to let go of them.
     pub(super) has_retired: AtomicBool,
+    /// Somebody has read what memory does not hold, since this was last looked at.
+    pub(super) is_read_cold: AtomicBool,
     damages: Mutex<HashSet<LogPosition>>,
 }
 
@@ -64,11 +71,20 @@ pub(super) struct QueueLog {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) partitions: Vec<Partition>,
+    pub(super) live_bytes: Arc<AtomicU64>,
     pub(super) segments: BTreeMap<u64, Arc<Segment>>,
     pub(super) floor_epoch: u64,
     pub(super) last_step: LogPosition,
     pub(super) writer: Writer,
     pub(super) damages: Vec<LogPosition>,
+}
+
+impl Tail for QueueLog {
+    fn evict(&self, partition: i16, number: u64) {
+        if let Some(mut partition) = self.partition(partition) {
+            partition.evict(number);
+        }
+    }
 }
 
 impl QueueLog {
@@ -88,6 +104,8 @@ impl QueueLog {
             last_ids.fill(highest);
         }
         Arc::new(Self {
+            live_bytes: found.live_bytes,
+            share: AtomicI16::new(spec.partitions),
             spec,
             number,
             dir,
@@ -102,6 +120,7 @@ impl QueueLog {
             listener: RwLock::new(listener),
             closed: AtomicBool::new(false),
             has_retired: AtomicBool::new(false),
+            is_read_cold: AtomicBool::new(false),
             damages: Mutex::new(found.damages.into_iter().collect()),
         })
     }
@@ -160,11 +179,9 @@ impl QueueLog {
         now_ms.saturating_sub(arrival_ms) > self.spec.ttl_ms
     }
 
-    /// Lets go of a block of the tail.
-    pub(super) fn evict(&self, partition: i16, number: u64) {
-        if let Some(mut partition) = self.partition(partition) {
-            partition.evict(number);
-        }
+    /// So many of the partitions are here.
+    pub(super) fn share(&self) -> i16 {
+        self.share.load(Relaxed)
     }
 
     /// Trims that are not on the disk yet.
@@ -320,6 +337,18 @@ impl QueueStore for QueueHandle {
         self.0.check(partition)?;
         self.0.intake().raise_ids(partition, floor);
         Ok(())
+    }
+
+    fn keep_from(&self, partition: i16, from: MessageId) -> Result<(), StoreError> {
+        self.0.check(partition)?;
+        if let Some(mut partition) = self.0.partition(partition) {
+            partition.keep_from = Some(from);
+        }
+        Ok(())
+    }
+
+    fn set_share(&self, partitions: i16) {
+        self.0.share.store(partitions, Relaxed);
     }
 
     fn truncate(&self) -> BoxFuture<'_, Result<(), StoreError>> {

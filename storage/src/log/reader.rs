@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use hqueue_protocol::id::MessageId;
 use hqueue_protocol::stored::StoredSlice;
@@ -93,14 +94,16 @@ impl QueueLog {
             if self.is_expired(block.arrival_ms, now_ms) {
                 reading.miss(MissingReason::Expired, count_from(block, from));
                 reading.pass(block.last, entry.at);
-                expired.push((block.number, block.number + u64::from(block.count), block.last));
+                let number = block.number + u64::from(block.count);
+                let end = Trim { number, last: Some(block.last), bytes: entry.end_bytes, why: MissingReason::Expired };
+                expired.push((block.number, end));
             } else if reading.fits(block.byte_len()) {
                 reading.push(Arc::clone(block), entry.at);
             } else {
                 return Some(reading.batch);
             }
         }
-        let gone: u64 = expired.into_iter().map(|(number, end, last)| partition.expired(number, end, last)).sum();
+        let gone: u64 = expired.into_iter().map(|(number, end)| partition.expired(number, end)).sum();
         drop(partition);
         self.shared.counters.add(|c| &c.expired_messages, gone);
         Some(reading.at_end(&mark))
@@ -112,6 +115,7 @@ impl QueueLog {
         if let Some(found) = self.read_from_tail(number, from.from, max_bytes) {
             return Ok(found);
         }
+        self.is_read_cold.store(true, Relaxed);
         self.go_through(number, from, max_bytes).map_err(|error| self.shared.error("read", &self.dir, &error))
     }
 
@@ -174,7 +178,7 @@ impl QueueLog {
 
     /// Tells of messages at or above the position that the trim has taken, and goes on behind them.
     fn pass_trimmed(&self, reading: &mut Reading, number: i16, mark: &PartitionMark) -> io::Result<()> {
-        let Trim { number: trimmed, last: Some(last), why } = mark.trim else { return Ok(()) };
+        let Trim { number: trimmed, last: Some(last), why, .. } = mark.trim else { return Ok(()) };
         if reading.from <= last {
             reading.miss(why, trimmed.saturating_sub(self.number_from(number, reading.from, mark)?));
             reading.go_on_at(last.successor());

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::folder::{self, Listing};
 use super::format::block::{BlockHeader, Kind};
@@ -274,9 +275,13 @@ impl<'a> Recovery<'a> {
             spares,
             keeps_spares: true,
             retired: Vec::new(),
+            front: LogPosition::default(),
         };
+        let live_bytes = Arc::new(AtomicU64::new(0));
+        let partition = |mark| Partition::found(mark, Arc::clone(&live_bytes));
         Ok(Found {
-            partitions: self.marks.into_iter().map(Partition::found).collect(),
+            partitions: self.marks.into_iter().map(partition).collect(),
+            live_bytes,
             segments: self.segments,
             floor_epoch: self.floor_epoch,
             last_step: self.last_step,
@@ -291,7 +296,7 @@ impl<'a> Recovery<'a> {
         let mut source = Source::plain(Arc::clone(&oldest.file), oldest.file_len.min(MAX_LEN));
         for (partition, mark) in Segment::marks(&mut source)?.unwrap_or_default() {
             let Committed { last, next_number } = mark.committed;
-            self.raise_trim(partition, Trim { number: next_number, last, why: MissingReason::Expired });
+            self.raise_trim(partition, Trim { number: next_number, last, bytes: mark.bytes, why: MissingReason::Expired });
         }
         Ok(())
     }

@@ -6,10 +6,9 @@
 use std::io;
 
 use super::format::block::{BlockHeader, Place};
-use super::format::header::PAGE;
 use super::recovery::Ending;
 use super::scan::{block_at, body_of, next_block, torn_len};
-use super::source::Source;
+use super::source::{Source, WINDOW};
 
 /// Behind what is no block, so many bytes are searched for one: more than the longest block takes.
 const SEARCHED: u64 = 32 << 20;
@@ -172,16 +171,21 @@ impl State {
 
 /// Bytes behind the end that were to become blocks, as far as that can be told.
 fn torn_bytes(source: &mut Source<'_>, place: &Place, end: u64, used_len: u64) -> io::Result<u64> {
-    let beyond_use = source.end().saturating_sub(end.max(used_len));
-    if beyond_use == 0 || end < used_len {
+    if end < used_len {
         return torn_len(source, place, end);
     }
-    // The zeros that a commit puts behind its blocks, up to the next page, are no loss.
-    if beyond_use <= PAGE {
-        let rest = source.fetch(end, usize::try_from(beyond_use).unwrap_or(0))?;
-        if used_len > 0 && rest.iter().all(|byte| *byte == 0) {
-            return Ok(0);
+    // The zeros that a commit puts behind its blocks are no loss.
+    let mut torn = 0;
+    let mut at = end;
+    while at < source.end() {
+        let bytes = source.fetch(at, usize::try_from(WINDOW - at % WINDOW).unwrap_or(0))?;
+        if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+            torn = at + last as u64 + 1 - end;
         }
+        if bytes.is_empty() {
+            break;
+        }
+        at += bytes.len() as u64;
     }
-    Ok(beyond_use)
+    Ok(torn)
 }

@@ -14,7 +14,7 @@ use super::queue::QueueLog;
 use super::segment::Segment;
 use super::source::Source;
 use super::writer::{MAX_SPARES, Writer};
-use crate::store::{MissingReason, StoreError};
+use crate::store::{Committed, MissingReason, StoreError};
 
 impl QueueLog {
     pub(super) fn truncate_now(self: &Arc<Self>, writer: &mut Writer) -> Result<(), Failure> {
@@ -38,7 +38,7 @@ impl QueueLog {
     }
 
     /// The marks of partitions when a segment began; `None` if its header is damaged.
-    fn marks_at(&self, segment: &Segment) -> Result<Option<Vec<(i16, PartitionMark)>>, Failure> {
+    pub(super) fn marks_at(&self, segment: &Segment) -> Result<Option<Vec<(i16, PartitionMark)>>, Failure> {
         let file = self.open_segment(segment).map_err(|error| self.refused("open", &segment.path, &error))?;
         let mut source = Source::plain(file, segment.data_start);
         let marks = Segment::marks(&mut source).map_err(|error| self.refused("read", &segment.path, &error))?;
@@ -106,7 +106,7 @@ impl QueueLog {
         Ok(())
     }
 
-    fn gone(&self, marks: Vec<(i16, PartitionMark)>, why: MissingReason) {
+    pub(super) fn gone(&self, marks: Vec<(i16, PartitionMark)>, why: MissingReason) {
         let mut messages = 0;
         for (number, mark) in marks {
             if let Some(mut partition) = self.partition(number) {
@@ -119,7 +119,7 @@ impl QueueLog {
         }
     }
 
-    fn retire(self: &Arc<Self>, writer: &mut Writer, floor_epoch: u64) {
+    pub(super) fn retire(self: &Arc<Self>, writer: &mut Writer, floor_epoch: u64) {
         writer.retired.extend(self.take_segments_below(floor_epoch));
         let log = Arc::clone(self);
         self.shared.upkeep.submit(move || log.remove_entries_below(floor_epoch));
@@ -156,9 +156,10 @@ fn is_full(failure: &Failure) -> bool {
 }
 
 /// A partition at its end, all of it gone.
-fn gone_mark(mark: PartitionMark, why: MissingReason) -> PartitionMark {
+pub(super) fn gone_mark(mark: PartitionMark, why: MissingReason) -> PartitionMark {
     if mark.trim.number >= mark.committed.next_number {
         return mark;
     }
-    PartitionMark { trim: Trim { number: mark.committed.next_number, last: mark.committed.last, why }, ..mark }
+    let Committed { last, next_number } = mark.committed;
+    PartitionMark { trim: Trim { number: next_number, last, bytes: mark.bytes, why }, ..mark }
 }

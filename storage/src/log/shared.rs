@@ -2,34 +2,35 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::counters::Counters;
 use super::files::OpenFiles;
 use super::index::Index;
 use super::options::StoreOptions;
 use super::pool::Pool;
-use super::tails::Tails;
+use super::queue::QueueLog;
 use super::windows::Windows;
 use crate::clock::Clock;
 use crate::disk::Disk;
-use crate::expiry::{ClockReport, ExpiryClock};
+use crate::expiry::SharedExpiryClock;
 use crate::store::StoreError;
+use crate::tails::Tails;
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: StoreOptions,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) clock: Arc<dyn Clock>,
-    expiry: Mutex<ExpiryClock>,
+    expiry: SharedExpiryClock,
     /// Writes and syncs.
     pub(super) io: Pool,
     /// Reads of what memory does not hold, and opening queues.
     pub(super) readers: Pool,
     /// The sweep and the index.
     pub(super) upkeep: Pool,
-    pub(super) tails: Tails,
+    pub(super) tails: Tails<QueueLog>,
     pub(super) windows: Windows,
     pub(super) files: OpenFiles,
     pub(super) index: Index,
@@ -42,7 +43,7 @@ impl Shared {
     pub(super) fn start(options: StoreOptions, clock: Arc<dyn Clock>, disk: Arc<dyn Disk>) -> io::Result<Self> {
         let counters = Arc::new(Counters::default());
         Ok(Self {
-            expiry: Mutex::new(ExpiryClock::starting(clock.now_ms(), clock.monotonic_ms())),
+            expiry: SharedExpiryClock::starting(&*clock),
             io: Pool::start("hqueue-io", options.io_threads)?,
             readers: Pool::start("hqueue-read", options.read_threads)?,
             upkeep: Pool::start("hqueue-upkeep", 1)?,
@@ -60,21 +61,7 @@ impl Shared {
 
     /// The time by which messages expire. Milliseconds since 1970 UTC.
     pub(super) fn expiry_now_ms(&self) -> i64 {
-        let mut expiry = self.expiry.lock().unwrap_or_else(PoisonError::into_inner);
-        let (now_ms, report) = expiry.now(self.clock.now_ms(), self.clock.monotonic_ms());
-        drop(expiry);
-        match report {
-            Some(ClockReport::Doubted { by_ms }) => tracing::warn!(
-                by_ms,
-                "the wall clock has jumped: messages expire as if it had not, until it has stayed so for 10 minutes"
-            ),
-            Some(ClockReport::Believed { by_ms }) => {
-                tracing::warn!(by_ms, "the wall clock has stayed where it jumped to: messages expire by it from now on");
-            }
-            Some(ClockReport::Corrected) => tracing::info!("the wall clock is back where it should be"),
-            None => {}
-        }
-        now_ms
+        self.expiry.now_ms(&*self.clock)
     }
 
     /// Ends all threads when what they were given is done.

@@ -34,6 +34,8 @@ pub(super) struct Writer {
     pub(super) keeps_spares: bool,
     /// Segments that are gone, until no reader holds them.
     pub(super) retired: Vec<Arc<Segment>>,
+    /// Nothing is left before, as far as room was made for others.
+    pub(super) front: LogPosition,
 }
 
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub(super) struct Active {
     pub(super) end: u64,
     /// Bytes of the file that are there already.
     pub(super) file_len: u64,
+    /// Below, the system need not keep in memory what was written.
+    pub(super) let_go: u64,
     /// The file, while something in it is not synced.
     pub(super) unsynced: Option<Arc<dyn DiskFile>>,
 }
@@ -80,10 +84,9 @@ impl QueueLog {
         floor_epoch: u64,
         marks: &[(i16, PartitionMark)],
     ) -> Result<(), Failure> {
-        if let Some(active) = &mut writer.active
-            && let Some(file) = active.unsynced.take()
-        {
-            self.sync(&*file, &active.segment.path)?;
+        self.sync_now(writer)?;
+        if let Some(active) = &mut writer.active {
+            self.let_go(active, active.end);
         }
         let epoch = writer.next_epoch;
         let last = self.segments.newest();
@@ -112,6 +115,7 @@ impl QueueLog {
             segment: Arc::clone(&segment),
             end: header.data_start,
             file_len: used_len.max(header.data_start),
+            let_go: 0,
             unsynced: None,
         });
         self.segments.add(segment);

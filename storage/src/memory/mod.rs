@@ -7,6 +7,7 @@
 mod expiry;
 mod partition;
 mod queue;
+mod retention;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,7 +18,7 @@ use uuid::Uuid;
 
 use self::queue::{MemoryQueue, QueueData};
 use crate::clock::{Clock, SystemClock};
-use crate::expiry::{ClockReport, ExpiryClock};
+use crate::expiry::SharedExpiryClock;
 use crate::store::{CommitListener, MessageStore, QueueSpec, QueueStore, StoreCounters, StoreError};
 
 /// How much the tail of a partition serves unless said otherwise: everything.
@@ -35,7 +36,7 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Shared {
     clock: Arc<dyn Clock>,
-    expiry: Mutex<ExpiryClock>,
+    expiry: SharedExpiryClock,
     closed: AtomicBool,
     /// `read_tail` serves the newest blocks of a partition up to so many bytes.
     tail_bytes: usize,
@@ -48,20 +49,13 @@ struct Counters {
     appended_bytes: AtomicU64,
     commits: AtomicU64,
     expired_messages: AtomicU64,
+    dropped_messages: AtomicU64,
 }
 
 impl Shared {
     /// The time by which messages expire. Milliseconds since 1970 UTC.
     fn expiry_now_ms(&self) -> i64 {
-        let mut expiry = self.expiry.lock().unwrap_or_else(PoisonError::into_inner);
-        let (now_ms, report) = expiry.now(self.clock.now_ms(), self.clock.monotonic_ms());
-        if let Some(ClockReport::Doubted { by_ms }) = report {
-            tracing::warn!(
-                by_ms,
-                "the wall clock has jumped: messages expire as if it had not, until it has stayed so for 10 minutes"
-            );
-        }
-        now_ms
+        self.expiry.now_ms(&*self.clock)
     }
 }
 
@@ -82,7 +76,7 @@ impl MemoryStore {
     /// `tail_bytes` bytes, so that readers which lag meet `Cold`.
     #[must_use]
     pub fn with_tail(clock: Arc<dyn Clock>, tail_bytes: usize) -> Self {
-        let expiry = Mutex::new(ExpiryClock::starting(clock.now_ms(), clock.monotonic_ms()));
+        let expiry = SharedExpiryClock::starting(&*clock);
         let shared = Shared { clock, expiry, closed: AtomicBool::new(false), tail_bytes, counters: Counters::default() };
         Self { shared: Arc::new(shared), queues: Arc::default() }
     }
@@ -152,6 +146,7 @@ impl MessageStore for MemoryStore {
             appended_bytes: of_this.appended_bytes.load(Relaxed),
             commits: of_this.commits.load(Relaxed),
             expired_messages: of_this.expired_messages.load(Relaxed),
+            dropped_messages: of_this.dropped_messages.load(Relaxed),
             tail_cache_bytes: queues.values().map(|queue| queue.byte_len()).sum(),
             ..StoreCounters::default()
         }

@@ -17,6 +17,8 @@ pub(super) struct Entry {
     last: MessageId,
     pub(super) count: u32,
     pub(super) state: State,
+    /// Rises from append to append, over all partitions.
+    pub(super) order: u64,
 }
 
 /// Whether the messages of an entry are still there.
@@ -54,7 +56,7 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    pub(super) fn append(&mut self, partition: i16, batch: PutBatch, now_ms: i64) -> IdRuns {
+    pub(super) fn append(&mut self, partition: i16, batch: PutBatch, now_ms: i64, order: u64) -> IdRuns {
         let topics = batch.topics().clone();
         let mut ids = IdRuns::default();
         let floor = &mut self.floor;
@@ -71,7 +73,7 @@ impl Partition {
         self.next_number += u64::from(count);
         self.last = Some(last);
         self.oldest_arrival_ms = Some(self.oldest_arrival_ms.map_or(now_ms, |oldest| oldest.min(now_ms)));
-        self.entries.push(Entry { ids: ids.clone(), first, last, count, state: State::Here(Arc::new(block)) });
+        self.entries.push(Entry { ids: ids.clone(), first, last, count, state: State::Here(Arc::new(block)), order });
         ids
     }
 

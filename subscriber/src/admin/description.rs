@@ -18,6 +18,14 @@ pub struct QueueDescription {
     pub created_ms: i64,
     /// What of the configuration has no effect on the store in use.
     pub notices: Vec<String>,
+    /// Bytes of messages that the queue may have. `None`: as many as fit on the disk.
+    pub max_bytes: Option<i64>,
+    /// With a limit: `reject` or `drop_oldest`.
+    pub when_full: Option<String>,
+    /// With a limit: is what subscriptions have not consumed kept?
+    pub keep_unread: Option<bool>,
+    /// What HBase has of it, where messages are there: table, regions, TTL, compression, attributes. Empty in a list of queues.
+    pub stored: BTreeMap<String, String>,
 }
 
 impl From<TQueueDescription> for QueueDescription {
@@ -30,6 +38,10 @@ impl From<TQueueDescription> for QueueDescription {
             configuration: queue.configuration.unwrap_or_default(),
             created_ms: queue.created_ms.unwrap_or_default(),
             notices: queue.notices.unwrap_or_default(),
+            max_bytes: queue.max_bytes,
+            when_full: queue.when_full,
+            keep_unread: queue.keep_unread,
+            stored: queue.stored.unwrap_or_default(),
         }
     }
 }

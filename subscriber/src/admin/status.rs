@@ -14,6 +14,8 @@ use crate::error::Error;
 pub struct ClusterStatus {
     pub brokers: Vec<BrokerStatus>,
     pub queues: Vec<QueueSummary>,
+    /// What is wrong with coordination, as the broker that was asked sees it.
+    pub trouble: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +23,14 @@ pub struct BrokerStatus {
     pub name: String,
     /// `host:port`.
     pub address: String,
+    /// `online`, or `offline`: it has partitions and is away.
     pub state: String,
+    /// Of its session with ZooKeeper, as ZooKeeper's own tools show it.
+    pub session: Option<String>,
+    /// Partitions that it was given, of all queues; `None` without ZooKeeper.
+    pub partitions: Option<i32>,
+    /// It gives partitions to brokers.
+    pub balancer: bool,
 }
 
 /// A queue in a line.
@@ -96,6 +105,7 @@ impl From<TClusterStatus> for ClusterStatus {
         Self {
             brokers: status.brokers.unwrap_or_default().into_iter().map(BrokerStatus::from).collect(),
             queues: status.queues.unwrap_or_default().into_iter().map(QueueSummary::from).collect(),
+            trouble: status.trouble,
         }
     }
 }
@@ -106,6 +116,9 @@ impl From<TBrokerStatus> for BrokerStatus {
             name: broker.name.unwrap_or_default(),
             address: broker.address.unwrap_or_default(),
             state: broker.state.unwrap_or_default(),
+            session: broker.session,
+            partitions: broker.partitions,
+            balancer: broker.balancer.unwrap_or_default(),
         }
     }
 }

@@ -7,14 +7,19 @@ use std::time::Duration;
 use hqueue_protocol::client::RpcClient;
 use hqueue_protocol::server::{Server, ServerOptions};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::registration::{Endpoint, Registration};
+use super::endpoint::Endpoint;
+use super::registration::Registration;
 use super::service::SubscriberService;
 use super::subscription::Subscription;
+use super::zookeeper::SubscriberZooKeeper;
+use crate::cluster::Cluster;
 use crate::error::Error;
+use crate::hqueue::HQueue;
 use crate::listener::Listeners;
 use crate::url;
 
@@ -23,11 +28,15 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// A subscriber of a queue: a Thrift server on a port of this machine, announced to the broker, which calls it with messages.
 ///
-/// How far it came is kept by the broker, under the subscription's name. Dropped without [`stop`](Self::stop) it ends as if the process had
-/// died: calls in hand are answered by nobody, and the broker forgets the registration 10 s later.
+/// Connected to `zk://`, it registers itself in ZooKeeper, with nodes that go with our session. Otherwise a broker does that for it.
+///
+/// How far it came is kept by the broker, under the subscription's name. Dropped without [`stop`](Self::stop) it ends at once: calls in
+/// hand are answered by nobody. The registration is taken back in the background, or ends by itself if the process does.
 #[derive(Debug)]
 pub struct HQueueSubscriber {
     client: RpcClient,
+    /// Where it registers itself; `None`: a broker does it.
+    cluster: Option<Arc<Cluster>>,
     queue: String,
     subscription: Subscription,
     listeners: Listeners,
@@ -48,14 +57,17 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.registration.abort();
+        // It ends by itself, within some 20 s.
+        self.leave.cancel();
         self.server.abort();
     }
 }
 
 impl HQueueSubscriber {
-    pub(crate) fn new(client: RpcClient, queue: &str, subscription: Subscription, listeners: Listeners) -> Self {
-        Self { client, queue: queue.to_owned(), subscription, listeners, listen: None, advertised: None, running: None }
+    pub(crate) fn new(hqueue: &HQueue, queue: &str, subscription: Subscription, listeners: Listeners) -> Self {
+        let (client, cluster) = (hqueue.new_client(), hqueue.cluster());
+        let queue = queue.to_owned();
+        Self { client, cluster, queue, subscription, listeners, listen: None, advertised: None, running: None }
     }
 
     /// Listens there; port 0 takes a free one. Default: a free port of the address by which the broker is reached.
@@ -72,9 +84,11 @@ impl HQueueSubscriber {
         self
     }
 
-    /// Begins to listen and registers. When this returns the broker knows the subscriber and will call it. Does nothing if it runs.
+    /// Begins to listen and registers. When this returns the broker knows the subscriber and will call it; with `zk://` the nodes are
+    /// written, and brokers see them within moments. Does nothing if it runs.
     ///
-    /// From then on the registration is renewed every 3 s, and made anew when the broker was away.
+    /// From then on the registration is renewed every 3 s, and made anew when the broker was away. With `zk://` it is made anew in a new
+    /// session, and put right when others change it.
     pub async fn start(&mut self) -> Result<(), Error> {
         if self.running.is_some() {
             return Ok(());
@@ -94,19 +108,42 @@ impl HQueueSubscriber {
         let server = tokio::spawn(async move {
             server.run(listener, stop.cancelled()).await;
         });
-        let registration = Registration::new(self.client.clone(), self.queue.clone(), self.subscription.clone(), endpoint);
-        let id = match registration.subscribe().await {
-            Ok(id) => id,
-            Err(error) => {
-                close.cancel();
-                // Its end says nothing more.
-                let _ = server.await;
-                return Err(error.into());
-            }
+        // What was begun is taken back if nobody waits for the end of this.
+        let abandoned = leave.clone().drop_guard();
+        let (registration, registered) = self.announce(endpoint, leave.clone());
+        let registered = match registered.await {
+            Ok(registered) => registered,
+            Err(_) => Err(Error::Unreachable("the registration has ended badly".to_owned())),
         };
-        let registration = tokio::spawn(registration.keep(id, leave.clone()));
-        self.running = Some(Running { bound, leave, close, registration, server, calls });
+        let mut running = Running { bound, leave, close, registration, server, calls };
+        if let Err(error) = registered {
+            ended(&mut running.registration).await;
+            running.close.cancel();
+            ended(&mut running.server).await;
+            return Err(error);
+        }
+        abandoned.disarm();
+        self.running = Some(running);
         Ok(())
+    }
+
+    /// Begins to register, in a task; the receiver is told how that went.
+    fn announce(&self, endpoint: Endpoint, leave: CancellationToken) -> (JoinHandle<()>, oneshot::Receiver<Result<(), Error>>) {
+        let (ready, registered) = oneshot::channel();
+        let (client, queue, subscription) = (self.client.clone(), self.queue.clone(), self.subscription.clone());
+        let task = match self.cluster.clone() {
+            None => tokio::spawn(Registration::new(client, queue, subscription, endpoint).run(ready, leave)),
+            Some(cluster) => tokio::spawn(async move {
+                match endpoint.address(&client, &subscription.name).await {
+                    Ok(address) => {
+                        SubscriberZooKeeper::new(cluster, client, queue, subscription, address).run(ready, leave).await;
+                    }
+                    // Nobody may wait any more.
+                    Err(error) => drop(ready.send(Err(error.into()))),
+                }
+            }),
+        };
+        (task, registered)
     }
 
     async fn bind(&self) -> Result<TcpListener, Error> {
@@ -123,7 +160,7 @@ impl HQueueSubscriber {
         self.running.as_ref().map(|running| running.bound)
     }
 
-    /// Unregisters, waits for the calls in hand and ends the server; takes about 20 s at most. The reason is for the log. It can be
+    /// Unregisters, waits for the calls in hand and ends the server; takes about 30 s at most. The reason is for the log. It can be
     /// started again.
     pub async fn stop(&mut self, reason: &str) {
         let Some(mut running) = self.running.take() else { return };

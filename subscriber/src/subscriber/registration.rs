@@ -1,14 +1,16 @@
-//! Announces an endpoint and keeps the announcement alive.
+//! Announces an endpoint to a broker and keeps the announcement alive.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use hqueue_protocol::client::{ClientError, RpcClient};
 use hqueue_protocol::generated::{TErrorCode, TRegistered};
 use hqueue_protocol::rpc::{Renew, RenewArgs, Subscribe, SubscribeArgs, Unsubscribe, UnsubscribeArgs};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::endpoint::Endpoint;
 use super::subscription::Subscription;
+use crate::error::Error;
 
 /// A registration is renewed so often; the broker keeps it for 10 s without.
 const RENEWAL: Duration = Duration::from_secs(3);
@@ -26,26 +28,14 @@ pub(super) struct Registration {
     endpoint: Endpoint,
 }
 
-/// Where the broker finds us.
-#[derive(Clone, Debug)]
-pub(super) struct Endpoint {
-    /// Where we listen.
-    pub(super) bound: SocketAddr,
-    /// Said by the user, and not found out.
-    pub(super) advertised: Option<String>,
-}
-
 impl Registration {
     pub(super) fn new(client: RpcClient, queue: String, subscription: Subscription, endpoint: Endpoint) -> Self {
         Self { client: client.with_call_timeout(ANSWER), queue, subscription, endpoint }
     }
 
     /// Announces the endpoint; returns the registration's id.
-    pub(super) async fn subscribe(&self) -> Result<i64, ClientError> {
-        let address = self.address().await?;
-        if let Some(ip) = address.parse::<SocketAddr>().ok().map(|a| a.ip()).filter(std::net::IpAddr::is_unspecified) {
-            tracing::warn!(subscriber = self.subscription.name, %ip, "this address cannot be reached by a broker: advertise another");
-        }
+    async fn subscribe(&self) -> Result<i64, ClientError> {
+        let address = self.endpoint.address(&self.client, &self.subscription.name).await?;
         let registration = self.subscription.registration(address.clone());
         let args = SubscribeArgs { queue_name: self.queue.clone().into_bytes(), registration };
         let TRegistered { registration_i_d: id, .. } = self.client.call::<Subscribe>(&args).await?;
@@ -53,22 +43,37 @@ impl Registration {
         Ok(id.unwrap_or_default())
     }
 
-    /// What is advertised, or the address by which we reach the broker, unless we listen on a certain one.
-    async fn address(&self) -> Result<String, ClientError> {
-        let Endpoint { bound, advertised } = &self.endpoint;
-        match advertised {
-            Some(advertised) => Ok(advertised.clone()),
-            None if bound.ip().is_unspecified() => {
-                let ip = self.client.local_address().await?.ip();
-                Ok(SocketAddr::new(ip, bound.port()).to_string())
+    /// Of several brokers each is asked before one that could not help is an answer.
+    async fn subscribe_somewhere(&self) -> Result<i64, Error> {
+        let mut tried = 1;
+        loop {
+            let error = match self.subscribe().await {
+                Ok(id) => return Ok(id),
+                Err(error) => Error::from(error),
+            };
+            if !error.may_be_done_elsewhere() || tried >= self.client.addresses() {
+                return Err(error);
             }
-            None => Ok(bound.to_string()),
+            tried += 1;
+            tracing::debug!(queue = self.queue, subscriber = self.subscription.name, %error, "tried with another broker");
+            self.client.leave_broker().await;
+        }
+    }
+
+    /// Announces the endpoint and says how that went; keeps it announced until `leave`, then takes it back.
+    pub(super) async fn run(self, ready: oneshot::Sender<Result<(), Error>>, leave: CancellationToken) {
+        let subscribed = self.subscribe_somewhere().await;
+        let id = subscribed.as_ref().ok().copied();
+        // Nobody may wait any more: then `leave` is said.
+        let _ = ready.send(subscribed.map(drop));
+        if let Some(id) = id {
+            self.keep(id, leave).await;
         }
     }
 
     /// Renews the registration until `stop`, and announces the endpoint anew when it has ended. Goes on trying while the broker is
     /// away. Then ends the registration: when this returns, the broker makes no more calls, unless it could not be reached.
-    pub(super) async fn keep(self, mut id: i64, stop: CancellationToken) {
+    async fn keep(self, mut id: i64, stop: CancellationToken) {
         let mut trouble: Option<String> = None;
         loop {
             let renewal = async {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use hqueue_protocol::duration;
 use hqueue_protocol::generated::TRegistration;
-use hqueue_protocol::position::Position;
+use hqueue_protocol::position::{Position, text_of_id};
 
 /// What a subscriber wants of a queue. Made of a name; wants everything, from now on, until told otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(crate) fn position_text(position: Position) -> String {
     match position {
         Position::Earliest => "earliest".to_owned(),
         Position::Latest => "latest".to_owned(),
-        Position::Id(id) => id.to_string(),
+        Position::Id(id) => text_of_id(id),
         // As an id: small numbers of milliseconds alone are taken for seconds and refused.
         Position::Time(ms) => format!("{}:0", ms.max(0)),
         Position::Ago(ago) => format!("-{}", duration::format(ago)),
@@ -97,6 +97,7 @@ mod tests {
             Position::Earliest,
             Position::Latest,
             Position::Id(MessageId::new(1_700_000_000_000, 12)),
+            Position::Id(MessageId::new(14, 15)),
             Position::Ago(Duration::from_millis(90_500)),
             Position::Ago(Duration::from_secs(600)),
         ] {

@@ -2,19 +2,23 @@
 
 use std::net::SocketAddr;
 
-/// Everything, for standard error.
-pub(super) fn text(url: &str, http: Option<SocketAddr>) -> String {
+/// Where everything is, for standard error.
+pub(super) fn place(url: &str, http: Option<SocketAddr>) -> String {
     let metrics = http.map(|http| format!(", metrics on http://{http}/metrics")).unwrap_or_default();
+    format!("A broker on {url}{metrics}; a queue, demo; a subscriber.\n")
+}
+
+/// How to attach a subscriber, for somebody at a terminal: there the demo runs until they end it.
+pub(super) fn attach(url: &str) -> String {
     format!(
-        "A broker on {url}{metrics}; a queue, demo; a subscriber.
+        "To attach a subscriber of your own in Python, while this runs, in another terminal, in the folder of the project:
 
-To attach a subscriber of your own in Python, while this runs, in the folder of the project:
-
-pip install thrift
-thrift --gen py -out . idl/hqueue.thrift
-cat > consumer.py <<'END'
+python3 -m venv ~/hqueue-consumer
+~/hqueue-consumer/bin/pip install thrift
+thrift --gen py -out ~/hqueue-consumer idl/hqueue.thrift
+cat > ~/hqueue-consumer/consumer.py <<'END'
 {PYTHON}END
-python3 consumer.py &
+~/hqueue-consumer/bin/python ~/hqueue-consumer/consumer.py &
 hqueue add_subscriber demo mine --address 127.0.0.1:9500 --from earliest --connect {url}
 "
     )

@@ -14,7 +14,7 @@ use clap::Args;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use hqueue::{HQueue, Listeners, Queue, QueueSpec, Subscription};
-use hqueue_broker::{Options, Standalone as Broker};
+use hqueue_broker::{Broker, Options};
 use hqueue_protocol::limits::MAX_REQUEST_BYTES;
 
 use self::line::{Line, Watched};
@@ -65,10 +65,13 @@ async fn show(broker: &Broker, file: Option<File>, signals: &mut Signals) -> Res
     let watched = Watched::default();
     let mut subscriber = queue.create_subscriber(Subscription::new("demo"), Listeners::one(watched.clone()));
     subscriber.start().await?;
-    say(guide::text(&url, broker.http_address()));
-
     let mut stage = Stage { queue, watched, times: Times::default(), number: 0 };
     let typing = io::stdin().is_terminal();
+    say(guide::place(&url, broker.http_address()));
+    if typing {
+        // Otherwise it is over as soon as the lines are.
+        say(guide::attach(&url));
+    }
     let mut shown = Ok(Ended::Source);
     if let Some(file) = file {
         shown = stage.show(file, signals).await;

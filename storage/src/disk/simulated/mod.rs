@@ -4,6 +4,7 @@ mod content;
 mod faults;
 mod names;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::content::Content;
 use self::faults::Faults;
 use self::names::{Names, Node};
-use super::{DirEntry, Disk, DiskDir, DiskFile, MAX_SLICES};
+use super::{DirEntry, Disk, DiskDir, DiskFile, DiskLock, MAX_SLICES};
 
 /// What a power cut leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,7 @@ struct State {
     faults: Faults,
     boots: u64,
     native_root: Option<PathBuf>,
+    locks: HashSet<PathBuf>,
 }
 
 impl SimulatedDisk {
@@ -66,6 +68,7 @@ impl SimulatedDisk {
             faults: Faults::default(),
             boots: state.boots + u64::from(how != PowerCut::KeepAll),
             native_root: state.native_root.clone(),
+            locks: HashSet::new(),
         };
         Self { state: Arc::new(Mutex::new(after)) }
     }
@@ -222,9 +225,32 @@ impl Disk for SimulatedDisk {
         Some(format!("boot {}", self.lock().boots))
     }
 
+    fn try_lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        let mut state = self.lock();
+        state.faults.open()?;
+        if !state.locks.insert(path.to_owned()) {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(Box::new(SimulatedLock { state: Arc::clone(&self.state), path: path.to_owned() }))
+    }
+
     fn native_path(&self, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix("/").unwrap_or(path);
         self.lock().native_root.as_ref().map(|root| root.join(below))
+    }
+}
+
+#[derive(Debug)]
+struct SimulatedLock {
+    state: Arc<Mutex<State>>,
+    path: PathBuf,
+}
+
+impl DiskLock for SimulatedLock {}
+
+impl Drop for SimulatedLock {
+    fn drop(&mut self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).locks.remove(&self.path);
     }
 }
 

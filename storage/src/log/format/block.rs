@@ -30,6 +30,8 @@ use hqueue_protocol::stored::{MAX_TOPICS, TopicTable};
 use uuid::Uuid;
 
 use super::bytes::{Taker, put_id};
+use super::table::Trim;
+use crate::store::MissingReason;
 
 pub(in crate::log) const MAGIC: [u8; 4] = *b"HQB1";
 
@@ -78,6 +80,12 @@ impl BlockHeader {
     /// The running number behind the last message.
     pub(in crate::log) fn end_number(&self) -> u64 {
         self.number.saturating_add(u64::from(self.count))
+    }
+
+    /// The front of the partition, if it is gone up to the end of this block.
+    pub(in crate::log) fn trim_behind(&self, why: MissingReason) -> Trim {
+        let bytes = self.bytes_before.saturating_add(u64::from(self.body_len));
+        Trim { number: self.end_number(), last: Some(self.last), bytes, why }
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!      0     8  segments of a lower epoch are gone
 //!      8     …  to the end, for each partition whose front is gone further than its header said:
-//!               partition (2), trim (8 number, 10 last id, 1 why)
+//!               partition (2), trim (8 number, 10 last id, 8 bytes, 1 why)
 //! ```
 
 use super::bytes::Taker;
@@ -46,10 +46,10 @@ mod tests {
     use crate::store::MissingReason;
 
     fn trims() -> impl Strategy<Value = (i16, Trim)> {
-        (any::<i16>(), any::<u64>(), proptest::option::of((0..i64::MAX, any::<i16>())), any::<bool>()).prop_map(
-            |(partition, number, last, truncated)| {
-                let why = if truncated { MissingReason::Truncated } else { MissingReason::Expired };
-                (partition, Trim { number, last: last.map(|(t, s)| MessageId::new(t, s)), why })
+        let why = prop_oneof![Just(MissingReason::Truncated), Just(MissingReason::Expired), Just(MissingReason::Dropped),];
+        (any::<i16>(), any::<(u64, u64)>(), proptest::option::of((0..i64::MAX, any::<i16>())), why).prop_map(
+            |(partition, (number, bytes), last, why)| {
+                (partition, Trim { number, last: last.map(|(t, s)| MessageId::new(t, s)), bytes, why })
             },
         )
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset bytes
-//!      0     8  magic "HQSEGM1\n": the 1 is the version
+//!      0     8  magic "HQSEGM2\n": the 2 is the version
 //!      8     4  CRC32C of bytes 12 to 127
 //!     12     4  CRC32C of the table
 //!     16    16  uid of the queue
@@ -27,7 +27,7 @@ use uuid::Uuid;
 use super::bytes::Taker;
 use super::table::{ENTRY_LEN, PartitionMark};
 
-const MAGIC: [u8; 8] = *b"HQSEGM1\n";
+const MAGIC: [u8; 8] = *b"HQSEGM2\n";
 
 /// Bytes before the table.
 pub(in crate::log) const FIXED_LEN: usize = 128;
@@ -197,7 +197,8 @@ mod tests {
             trim: Trim {
                 number: n / 2,
                 last: id(n / 2),
-                why: [MissingReason::Expired, MissingReason::Truncated][n as usize % 2],
+                bytes: n.wrapping_mul(3),
+                why: [MissingReason::Expired, MissingReason::Truncated, MissingReason::Dropped][n as usize % 3],
             },
         }
     }

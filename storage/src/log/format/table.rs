@@ -8,7 +8,8 @@
 //!     18    10  last id; timestamp -1: there never was a message
 //!     28     8  trim: messages with a lower number are gone
 //!     36    10  the last id that is gone; timestamp -1: none
-//!     46     1  why: 0 expired, 1 truncated
+//!     46     8  bytes of all messages that are gone
+//!     54     1  why: 0 expired, 1 truncated, 2 dropped to make room
 //! ```
 
 use hqueue_protocol::id::MessageId;
@@ -17,7 +18,7 @@ use super::bytes::{Taker, put_id};
 use crate::store::{Committed, MissingReason};
 
 /// Bytes of an entry.
-pub(in crate::log) const ENTRY_LEN: usize = 47;
+pub(in crate::log) const ENTRY_LEN: usize = 55;
 
 /// A partition at some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,16 +36,23 @@ pub(in crate::log) struct Trim {
     pub(in crate::log) number: u64,
     /// The highest id among them.
     pub(in crate::log) last: Option<MessageId>,
+    /// Bytes of all of them.
+    pub(in crate::log) bytes: u64,
     pub(in crate::log) why: MissingReason,
 }
 
 impl Default for Trim {
     fn default() -> Self {
-        Self { number: 0, last: None, why: MissingReason::Expired }
+        Self { number: 0, last: None, bytes: 0, why: MissingReason::Expired }
     }
 }
 
 impl PartitionMark {
+    /// Bytes of the messages that are there.
+    pub(in crate::log) fn live_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.trim.bytes)
+    }
+
     pub(in crate::log) fn encode(&self, partition: i16, out: &mut Vec<u8>) {
         out.extend_from_slice(&partition.to_be_bytes());
         out.extend_from_slice(&self.committed.next_number.to_be_bytes());
@@ -66,14 +74,24 @@ impl Trim {
     pub(in crate::log) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.number.to_be_bytes());
         put_id(out, self.last.unwrap_or(NONE));
-        out.push(u8::from(self.why == MissingReason::Truncated));
+        out.extend_from_slice(&self.bytes.to_be_bytes());
+        out.push(match self.why {
+            MissingReason::Expired | MissingReason::Damaged => 0,
+            MissingReason::Truncated => 1,
+            MissingReason::Dropped => 2,
+        });
     }
 
     pub(in crate::log) fn decode(taker: &mut Taker<'_>) -> Option<Self> {
         let number = taker.u64()?;
         let last = some_id(taker.id()?);
-        let why = if taker.u8()? == 1 { MissingReason::Truncated } else { MissingReason::Expired };
-        Some(Self { number, last, why })
+        let bytes = taker.u64()?;
+        let why = match taker.u8()? {
+            1 => MissingReason::Truncated,
+            2 => MissingReason::Dropped,
+            _ => MissingReason::Expired,
+        };
+        Some(Self { number, last, bytes, why })
     }
 }
 

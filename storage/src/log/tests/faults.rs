@@ -1,5 +1,6 @@
 //! A disk that is full, one that fails, no file descriptors.
 
+use super::recovery::block_ends;
 use super::{Rig, numbers, refused};
 use crate::disk::PowerCut;
 use crate::store::{MessageStore, StoreError};
@@ -11,8 +12,9 @@ async fn a_full_disk_refuses_puts_and_nothing_else() {
     let queue = rig.queue(&store).await;
     let mut ids = queue.put(0, &["before"]).await;
     rig.simulated.set_free_bytes(Some(50));
+    let value = "x".repeat(20_000);
     for _ in 0..3 {
-        let refusal = refused(&queue, 0, &["refused"]).await;
+        let refusal = refused(&queue, 0, &[&value]).await;
         assert!(matches!(&refusal, StoreError::NoSpace { path, .. } if path.starts_with(rig.dir())), "{refusal:?}");
         assert!(refusal.is_retryable());
         assert_eq!(queue.all(0).await.ids(), ids, "reads go on");
@@ -27,6 +29,33 @@ async fn a_full_disk_refuses_puts_and_nothing_else() {
     let queue = rig.queue(&store).await;
     assert_eq!(queue.all(0).await.ids(), ids);
     store.close().await;
+}
+
+/// Where zeros find no room behind a put, the put alone may: to the last byte.
+#[tokio::test]
+async fn a_put_that_fits_is_written_without_its_zeros() {
+    let value = "x".repeat(20_000);
+    // How many bytes the file has before the second put, and where its block ends.
+    let (mut len, mut end) = (0, 0);
+    for short_by in [-10_000, 1, 0, -1, -5_000] {
+        let rig = Rig::simulated();
+        let store = rig.open();
+        let queue = rig.queue(&store).await;
+        queue.put(0, &["first"]).await;
+        let path = &rig.files(".segment")[0];
+        len = rig.bytes(path).len() as i64;
+        let free = if end == 0 { 1 << 20 } else { end - len - short_by };
+        rig.simulated.set_free_bytes(Some(free as u64));
+        if short_by > 0 {
+            assert!(matches!(refused(&queue, 0, &[&value]).await, StoreError::NoSpace { .. }));
+            rig.simulated.set_free_bytes(None);
+        }
+        queue.put(0, &[&value]).await;
+        end = *block_ends(&rig, path).last().unwrap() as i64;
+        assert_eq!(numbers(&queue, 0).await, (vec![0, 1], 0), "{free} bytes free");
+        store.close().await;
+    }
+    assert!(end > len);
 }
 
 #[tokio::test]
@@ -58,7 +87,7 @@ async fn a_start_on_a_full_disk_serves_what_is_there() {
     let queue = rig.queue(&store).await;
     let mut ids = queue.put(0, &["one", "two"]).await;
     rig.simulated.set_free_bytes(Some(0));
-    refused(&queue, 0, &["refused"]).await;
+    refused(&queue, 0, &[&"x".repeat(20_000)]).await;
     rig.cut_power(PowerCut::KeepAll);
     rig.simulated.set_free_bytes(Some(0));
     drop(store);

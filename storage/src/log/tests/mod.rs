@@ -38,7 +38,7 @@ impl Rig {
             clock: Arc::new(ManualClock::at(START_MS)),
             disk: Arc::new(simulated.clone()),
             simulated,
-            spec: QueueSpec { name: "q".to_owned(), uid: UID, partitions: 2, ttl_ms: 3_600_000 },
+            spec: QueueSpec { name: "q".to_owned(), uid: UID, partitions: 2, ttl_ms: 3_600_000, limit: None },
             _folder: None,
         }
     }

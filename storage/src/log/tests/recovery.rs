@@ -1,11 +1,13 @@
 //! What a start makes of what it finds.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::super::folder::segment_path;
 use super::super::format::block::Place;
 use super::super::format::header::{FIXED_LEN, SegmentHeader};
 use super::super::recovery::{Ending, recover};
+use super::super::replay::replay;
 use super::super::scan::block_at;
 use super::super::source::Source;
 use super::{Rig, UID, numbers, refused};
@@ -14,7 +16,7 @@ use crate::store::MessageStore;
 
 const ENDINGS: [Ending; 3] = [Ending::Clean, Ending::Killed, Ending::PowerCut];
 
-/// Some puts of both partitions, each a group of its own, and where their blocks end.
+/// Some puts of both partitions, each a group of its own, and where their blocks end; behind them stand zeros.
 async fn some_blocks(rig: &Rig) -> (Vec<u8>, Vec<u64>) {
     let store = rig.open();
     let queue = rig.queue(&store).await;
@@ -27,7 +29,7 @@ async fn some_blocks(rig: &Rig) -> (Vec<u8>, Vec<u64>) {
     (bytes.clone(), block_ends(rig, &path))
 }
 
-fn block_ends(rig: &Rig, path: &Path) -> Vec<u64> {
+pub(super) fn block_ends(rig: &Rig, path: &Path) -> Vec<u64> {
     let file = rig.disk.open(path).unwrap();
     let len = file.len().unwrap();
     let mut source = Source::plain(file, len);
@@ -52,7 +54,9 @@ fn folder_with(rig: &Rig, bytes: &[u8]) -> SimulatedDisk {
 async fn a_file_cut_anywhere_keeps_all_whole_blocks() {
     let rig = Rig::simulated();
     let (bytes, ends) = some_blocks(&rig).await;
-    assert_eq!((ends.len(), *ends.last().unwrap()), (7, bytes.len() as u64));
+    assert_eq!(ends.len(), 7);
+    let behind = &bytes[ends[6] as usize..];
+    assert!(behind.len() > 2048 && behind.iter().all(|byte| *byte == 0), "{} bytes are behind the blocks", behind.len());
     for cut in ends[0]..=bytes.len() as u64 {
         let whole = ends.iter().filter(|end| **end <= cut).count() - 1;
         for ending in ENDINGS {
@@ -71,15 +75,33 @@ async fn a_file_cut_anywhere_keeps_all_whole_blocks() {
 async fn what_is_appended_to_a_file_is_no_block() {
     let rig = Rig::simulated();
     let (bytes, ends) = some_blocks(&rig).await;
-    let last_block = &bytes[ends[5] as usize..];
+    let blocks = &bytes[..ends[6] as usize];
+    let last_block = &blocks[ends[5] as usize..];
     let random: Vec<u8> = (0..64u8).map(|n| n.wrapping_mul(37) ^ 0x5a).collect();
-    for behind in [&[0; 64][..], &random, b"HQB1", last_block, &bytes[ends[0] as usize..]] {
-        for ending in ENDINGS {
-            let disk = folder_with(&rig, &[&bytes, behind].concat());
+    for behind in [&[0; 64][..], &random, b"HQB1", last_block, &blocks[ends[0] as usize..]] {
+        for (before, ending) in [blocks, &bytes].into_iter().flat_map(|before| ENDINGS.map(|ending| (before, ending))) {
+            let disk = folder_with(&rig, &[before, behind].concat());
             let found = recover(&disk, &rig.dir(), &rig.spec, ending).unwrap();
-            assert_eq!(found.segments[&1].end(), bytes.len() as u64, "{} bytes, {ending:?}", behind.len());
+            assert_eq!(found.segments[&1].end(), ends[6], "{} bytes behind {}, {ending:?}", behind.len(), before.len());
             assert_eq!(found.damages, []);
         }
+    }
+}
+
+/// Zeros behind the blocks are none of a torn tail's bytes, however many there are.
+#[tokio::test]
+async fn a_torn_tail_is_told_from_zeros_that_were_written_ahead() {
+    let rig = Rig::simulated();
+    let (bytes, ends) = some_blocks(&rig).await;
+    let zeros = vec![0; 3 << 20];
+    let half = &bytes[ends[5] as usize..][..70];
+    // Up to its last byte that is none.
+    let half_end = half.iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
+    for (behind, torn) in [(&[][..], 0), (&zeros, 0), (half, half_end), (&[half, &zeros].concat(), half_end)] {
+        let file = folder_with(&rig, &[&bytes[..ends[6] as usize], behind].concat()).open(&segment_path(&rig.dir(), 1)).unwrap();
+        let mut source = Source::plain(Arc::clone(&file), file.len().unwrap());
+        let found = replay(&mut source, &Place::new(UID, 1), ends[0], 0, Ending::PowerCut, |_, _| {}).unwrap();
+        assert_eq!((found.end, found.torn_bytes), (ends[6], torn), "{} bytes behind", behind.len());
     }
 }
 

@@ -2,6 +2,7 @@
 //! and it may lie about syncs, which tests of durability must notice.
 
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
@@ -31,6 +32,7 @@ struct Process {
     lie: Lie,
     ended: AtomicBool,
     read_bytes: AtomicU64,
+    let_go: Mutex<Vec<LetGo>>,
     syncs: Mutex<Syncs>,
     changed: Condvar,
 }
@@ -54,6 +56,14 @@ impl Process {
     }
 }
 
+/// Bytes of a file that need not be kept in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LetGo {
+    pub(crate) bytes: Range<u64>,
+    /// So much of the file is synced.
+    pub(crate) synced: u64,
+}
+
 /// The syncs of files.
 #[derive(Debug, Default)]
 struct Syncs {
@@ -63,8 +73,9 @@ struct Syncs {
 
 impl ProcessDisk {
     pub(crate) fn new(disk: SimulatedDisk, lie: Lie) -> Self {
-        let (ended, read_bytes) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { disk, process: Arc::new(Process { lie, ended, read_bytes, syncs: Mutex::default(), changed: Condvar::new() }) }
+        let (ended, read_bytes, let_go) = (AtomicBool::new(false), AtomicU64::new(0), Mutex::default());
+        let (syncs, changed) = (Mutex::default(), Condvar::new());
+        Self { disk, process: Arc::new(Process { lie, ended, read_bytes, let_go, syncs, changed }) }
     }
 
     /// Syncs of files wait from now on.
@@ -88,6 +99,11 @@ impl ProcessDisk {
         self.process.read_bytes.load(SeqCst)
     }
 
+    /// What the system was told that it need not keep in memory, so far.
+    pub(crate) fn let_go(&self) -> Vec<LetGo> {
+        self.process.let_go.lock().unwrap().clone()
+    }
+
     /// The process ends here: its calls fail from now on, and what it has written and not synced stays as it is on the disk, for the
     /// next process to read and for a power cut to lose.
     pub(crate) fn end(&self) {
@@ -100,7 +116,7 @@ impl ProcessDisk {
     }
 
     fn file(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
-        Arc::new(ProcessFile { file, process: Arc::clone(&self.process) })
+        Arc::new(ProcessFile { file, written: AtomicU64::new(0), synced: AtomicU64::new(0), process: Arc::clone(&self.process) })
     }
 }
 
@@ -171,6 +187,8 @@ impl DiskDir for ProcessDir {
 #[derive(Debug)]
 struct ProcessFile {
     file: Arc<dyn DiskFile>,
+    written: AtomicU64,
+    synced: AtomicU64,
     process: Arc<Process>,
 }
 
@@ -184,13 +202,24 @@ impl DiskFile for ProcessFile {
 
     fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         self.process.alive()?;
-        self.file.write_vectored_at(slices, offset)
+        let written = self.file.write_vectored_at(slices, offset)?;
+        self.written.fetch_max(offset + written as u64, SeqCst);
+        Ok(written)
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.process.wait_until_released();
         self.process.alive()?;
-        if self.process.lie == Lie::Data { Ok(()) } else { self.file.sync_data() }
+        let written = self.written.load(SeqCst);
+        if self.process.lie != Lie::Data {
+            self.file.sync_data()?;
+        }
+        self.synced.fetch_max(written, SeqCst);
+        Ok(())
+    }
+
+    fn let_go(&self, bytes: Range<u64>) {
+        self.process.let_go.lock().unwrap().push(LetGo { bytes, synced: self.synced.load(SeqCst) });
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -45,7 +45,7 @@ impl Lab {
         Self {
             clock: Arc::new(ManualClock::at(START_MS)),
             options,
-            spec: QueueSpec { name: "orders".to_owned(), uid: Uuid::new_v4(), partitions, ttl_ms },
+            spec: QueueSpec { name: "orders".to_owned(), uid: Uuid::new_v4(), partitions, ttl_ms, limit: None },
             folder: memory_folder(),
             disks: AtomicU64::new(0),
         }

@@ -1,0 +1,5 @@
+module hqueue-client
+
+go 1.26
+
+require github.com/apache/thrift v0.25.0
