@@ -1,8 +1,8 @@
 //! A real HBase with its Thrift2 gateway, started by `scripts/hbase`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
@@ -23,6 +23,8 @@ struct Own {
     script: Child,
     /// Open while HBase is to live.
     life: Option<ChildStdin>,
+    /// Kept open: a script whose pipe is closed while it still writes dies, and ends HBase as it does.
+    _said: Lines<BufReader<ChildStdout>>,
     _folder: TempDir,
 }
 
@@ -55,10 +57,15 @@ impl HBase {
         command.env("HBASE_TIER", "1").arg("run").arg(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut script = command.spawn().expect("scripts/hbase can be run");
         let life = script.stdin.take();
-        let mut lines = BufReader::new(script.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-        let gateway = lines.find_map(|line| line.strip_prefix("gateway ").map(str::to_owned));
-        let gateway = gateway.expect("scripts/hbase has started HBase (its standard error says why not)");
-        Self { folder: folder.path().to_owned(), gateway, _own: Some(Own { script, life, _folder: folder }) }
+        let mut said = BufReader::new(script.stdout.take().expect("a pipe")).lines();
+        let mut address = |of: &str| {
+            let line = said.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix(of).map(str::to_owned));
+            line.expect("scripts/hbase has started HBase (its standard error says why not)")
+        };
+        let gateway = address("gateway ");
+        // Its last line.
+        address("zookeeper ");
+        Self { folder: folder.path().to_owned(), gateway, _own: Some(Own { script, life, _said: said, _folder: folder }) }
     }
 
     fn running(folder: PathBuf) -> Self {
