@@ -11,6 +11,7 @@ pub mod driver;
 pub mod echo;
 pub mod failure;
 pub mod floor;
+pub mod hbase;
 pub mod messages;
 pub mod peers;
 pub mod report;

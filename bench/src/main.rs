@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hqueue_bench::failure::{Doing, Failure, Outcome};
+use hqueue_bench::hbase::HBase;
 use hqueue_bench::peers::Peer;
 use hqueue_bench::report::{Machine, Report, print, write_page};
 use hqueue_bench::scenarios::{self, Bench, Scenario};
@@ -92,6 +93,9 @@ struct RunOptions {
     /// HQueue's own client library takes part too
     #[arg(long)]
     sdk: bool,
+    /// The folder of an HBase that `scripts/hbase start` has started, for `hbase`
+    #[arg(long)]
+    hbase: Option<PathBuf>,
     /// So many puts in each measurement, whatever time they take
     #[arg(long)]
     puts: Option<u64>,
@@ -163,6 +167,7 @@ async fn run(options: RunOptions) -> Outcome<()> {
         installed,
         peers: options.peers,
         sdk: options.sdk,
+        hbase: options.hbase.as_deref().map(HBase::in_folder).transpose()?,
     };
     let bench = Bench {
         rounds: if options.short { 1 } else { options.rounds },
@@ -178,7 +183,10 @@ async fn run(options: RunOptions) -> Outcome<()> {
     };
     let wanted = match options.scenarios.as_slice() {
         [] if options.short => vec![Scenario::Syncs, Scenario::Tput1k, Scenario::PutLat, Scenario::EndToEnd],
-        [] => Scenario::value_variants().to_vec(),
+        [] => {
+            let is_measured = |scenario: &&Scenario| **scenario != Scenario::HBase || bench.places.hbase.is_some();
+            Scenario::value_variants().iter().filter(is_measured).copied().collect()
+        }
         named => named.to_vec(),
     };
     let mut report = Report { machine: Machine::look(&bench.places), peers: Vec::new(), scenarios: Vec::new() };

@@ -1,12 +1,13 @@
-//! Tasks of a real cluster of YARN run where their partitions lie.
+//! Tasks run where the messages lie: at the broker, or at the region server of HBase. On a real cluster of YARN.
 
 use std::net::Ipv4Addr;
 
 use hqueue_tests::cluster::SESSION;
+use hqueue_tests::hbase::HBase;
 use hqueue_tests::zookeeper::{Proxy, ZooKeeper};
-use hqueue_tests::{Broker, Meeting, PATIENCE, wait};
+use hqueue_tests::{Broker, Meeting, PATIENCE, Setup, wait};
 
-use crate::program::{Done, Program};
+use crate::program::{Done, Program, word_count};
 use crate::queues::{PARTITIONS, count, fill};
 
 /// The cluster has a node at each of these. It calls the first one by its name.
@@ -15,8 +16,14 @@ const NODES: [Ipv4Addr; 2] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 3)];
 /// Nobody is there.
 const NOWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-fn meeting(zookeeper: &ZooKeeper, root: &str) -> Meeting {
-    Meeting { zookeeper: format!("{}{root}", zookeeper.host()), session_timeout: SESSION.to_owned() }
+fn meeting(zookeeper: &ZooKeeper, root: &str) -> Setup {
+    let meeting = Meeting { zookeeper: format!("{}{root}", zookeeper.host()), session_timeout: SESSION.to_owned() };
+    Setup { meeting: Some(meeting), ..Setup::default() }
+}
+
+/// Messages in HBase, in a namespace of their own.
+fn in_hbase(namespace: &str) -> Vec<String> {
+    ["--store", "hbase", "--hbase", HBase::shared().gateway(), "--hbase-namespace", namespace].map(str::to_owned).to_vec()
 }
 
 fn run(broker: &Broker) -> Done {
@@ -58,6 +65,35 @@ fn elsewhere_nothing_is_local() {
     let done = run(&broker);
     assert!(done.counts() == count(&lines));
     check_maps(&done, 0);
+}
+
+/// Messages in HBase: maps run where the region servers are, wherever the broker is.
+#[test]
+#[ignore = "the long suite: fetches a cluster of YARN, and HBase"]
+fn maps_run_where_the_regions_lie() {
+    let zookeeper = ZooKeeper::start();
+    let setup = Setup { flags: in_hbase("on_yarn"), ..meeting(&zookeeper, "/regions") };
+    let broker = Broker::advertising(setup, |port| format!("{NOWHERE}:{port}"));
+    let lines = fill(&broker, 40);
+    let done = run(&broker);
+    assert!(done.counts() == count(&lines));
+    let splits = done.lines_of("split");
+    // As HBase calls it here.
+    assert!(splits.iter().all(|split| split.ends_with(" on localhost")), "{splits:?}");
+    check_maps(&done, u64::from(PARTITIONS.unsigned_abs()));
+    assert_eq!(done.counter("MESSAGES_READ"), lines.len() as u64);
+}
+
+/// All of the project's text in HBase, by LocalJobRunner: the counts are those of a plain program.
+#[test]
+#[ignore = "the long suite: fetches HBase"]
+fn a_queue_in_hbase_is_counted() {
+    let broker = Broker::with(Setup { flags: in_hbase("local"), ..Setup::default() });
+    let lines = fill(&broker, usize::MAX);
+    let done = word_count(&broker, "q", &[]).succeeded();
+    assert!(done.counts() == count(&lines), "{:?}", done.lines);
+    assert_eq!(done.counter("MESSAGES_READ"), lines.len() as u64);
+    assert_eq!(done.counter("REOPENED_SCANNERS"), 0);
 }
 
 fn check_maps(done: &Done, local: u64) {

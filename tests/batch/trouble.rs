@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use hqueue_protocol::generated::THQueueAdminServiceSyncClient;
 use hqueue_tests::cluster::SESSION;
 use hqueue_tests::zookeeper::{Proxy, Way, ZooKeeper};
-use hqueue_tests::{Broker, Meeting, PATIENCE, free_port, wait};
+use hqueue_tests::{Broker, Meeting, PATIENCE, Setup, free_port, wait};
 
 use crate::copy::{all, content};
 use crate::program::Program;
@@ -50,7 +50,8 @@ fn the_job_goes_on_at_another_address() {
     let zookeeper = ZooKeeper::start();
     let mut proxy = None;
     let meeting = Meeting { zookeeper: format!("{}/q", zookeeper.host()), session_timeout: SESSION.to_owned() };
-    let broker = Broker::advertising(meeting, |port| proxy.insert(Proxy::to((Ipv4Addr::LOCALHOST, port).into())).host());
+    let setup = Setup { meeting: Some(meeting), ..Setup::default() };
+    let broker = Broker::advertising(setup, |port| proxy.insert(Proxy::to((Ipv4Addr::LOCALHOST, port).into())).host());
     let proxy = proxy.unwrap();
     let lines = fill(&broker, 12);
     let addresses = format!("127.0.0.1:{},{}", free_port(), broker.address());

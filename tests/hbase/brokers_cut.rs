@@ -26,7 +26,7 @@ fn a_broker_is_cut_off_from_zookeeper() {
     let session = Duration::from_secs(3);
     let server = shared_zookeeper();
     let way = Proxy::to(server.address());
-    let cluster = Cluster::in_hbase_by(vec![way.host(), server.host()], SHORT, HBase::shared().gateway());
+    let cluster = Cluster::in_hbase_by(&server.host(), vec![way.host(), server.host()], SHORT, HBase::shared().gateway());
     cluster.brokers[1].create("q", 2);
     cluster.wait_until_even("q", 2, &[0, 1]);
     let consumer = Consumer::start();

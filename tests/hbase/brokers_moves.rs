@@ -1,79 +1,25 @@
 //! Partitions that move in order: brokers that come and are stopped, moves by hand, the balancer's switch. Nothing is pushed twice.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hqueue_tests::acknowledged::Acknowledged;
 use hqueue_tests::cluster::SESSION;
 use hqueue_tests::hbase::HBase;
-use hqueue_tests::load::{Load, Puts};
-use hqueue_tests::order::{check_order, check_rising};
+use hqueue_tests::order::check_order;
 use hqueue_tests::rising::Rising;
 use hqueue_tests::{Answer, Cluster, Consumer, PATIENCE, long_form, wait};
 
+use crate::story::Story;
+
 const PARTITIONS: i16 = 6;
 
-/// A cluster under load, and all that has to hold of it in the end.
-struct Story {
-    cluster: Cluster,
-    consumer: Consumer,
-    acknowledged: Arc<Acknowledged>,
-    loads: Vec<Load>,
-}
-
-impl Story {
-    fn begin(brokers: usize) -> Self {
-        let cluster = Cluster::in_hbase(brokers, SESSION, HBase::shared().gateway());
-        cluster.brokers[0].create("q", PARTITIONS.into());
-        cluster.wait_until_even("q", PARTITIONS, &(0..brokers).collect::<Vec<_>>());
-        let consumer = Consumer::start();
-        cluster.brokers[0].subscribe("q", "s", &consumer.address(), &[]);
-        let acknowledged = Arc::new(Acknowledged::default());
-        let ports: Vec<u16> = cluster.brokers.iter().map(|b| b.port()).collect();
-        let loads = (0..PARTITIONS)
-            .map(|partition| {
-                let mut ports = ports.clone();
-                ports.rotate_left(usize::try_from(partition).unwrap() % brokers);
-                let puts = Puts { queue: "q", partition, pause: Duration::from_millis(5) };
-                Load::start(&format!("p{partition}"), &ports, puts, &acknowledged)
-            })
-            .collect();
-        Self { cluster, consumer, acknowledged, loads }
-    }
-
-    fn go_on(&self) {
-        self.loads.iter().for_each(|load| load.wait_for(10));
-    }
-
-    /// Everything that was acknowledged is found and was pushed. Returns how many were pushed twice.
-    fn end(self, what: &str) -> usize {
-        let (mut refused, mut gap) = (0, Duration::ZERO);
-        for load in self.loads {
-            let outcomes = load.finish();
-            refused += outcomes.refused.len();
-            gap = gap.max(outcomes.longest_gap);
-        }
-        let broker = self.cluster.brokers.iter().find(|b| b.is_running()).unwrap();
-        broker.wait_for_no_lag("q", "s");
-        let stored = self.cluster.scan_all("q", PARTITIONS);
-        check_rising(&stored);
-        self.acknowledged.check_all_in(&stored, "stored");
-        let accepted = self.consumer.accepted();
-        let again = check_order(&accepted);
-        self.acknowledged.check_all_in(&accepted, "pushed");
-        println!(
-            "{what}: {} acknowledged, {} stored, {again} pushed twice, {refused} puts refused, {gap:?} at most without an acknowledgement",
-            self.acknowledged.count(),
-            stored.len()
-        );
-        again
-    }
+fn begin(brokers: usize) -> Story {
+    Story::begin(Cluster::in_hbase(brokers, SESSION, HBase::shared().gateway()), PARTITIONS)
 }
 
 /// A third broker comes, and gets its share while everything goes on.
 #[test]
 fn a_broker_that_comes_gets_its_share() {
-    let mut story = Story::begin(2);
+    let mut story = begin(2);
     story.go_on();
     let before: Vec<_> = (0..PARTITIONS).map(|p| story.cluster.owner("q", p)).collect();
     let began = Instant::now();
@@ -83,14 +29,14 @@ fn a_broker_that_comes_gets_its_share() {
     let after: Vec<_> = (0..PARTITIONS).map(|p| story.cluster.owner("q", p)).collect();
     assert_eq!(before.iter().zip(&after).filter(|(a, b)| a != b).count(), 2, "no more move than have to: {before:?} {after:?}");
     story.go_on();
-    assert_eq!(story.end("one comes"), 0, "an orderly hand-over pushes nothing twice");
+    assert_eq!(story.end("one comes").pushed_twice, 0, "an orderly hand-over pushes nothing twice");
 }
 
 /// Each of three brokers is stopped in order and started again, under load.
 #[test]
 fn brokers_are_stopped_in_order() {
     let rounds = long_form("HQUEUE_LONG_RESTARTS").unwrap_or(1);
-    let mut story = Story::begin(3);
+    let mut story = begin(3);
     let checkpoints = Rising::watch(&story.cluster.hand, "q", PARTITIONS, "s");
     for _ in 0..rounds {
         for n in 0..3 {
@@ -111,7 +57,7 @@ fn brokers_are_stopped_in_order() {
     }
     story.go_on();
     println!("{} checkpoints, none below the one before", checkpoints.finish());
-    assert_eq!(story.end("stopped in order"), 0, "an orderly stop writes how far it came");
+    assert_eq!(story.end("stopped in order").pushed_twice, 0, "an orderly stop writes how far it came");
 }
 
 /// A call that takes long holds up the hand-over of its own partition, and of no other.
@@ -149,7 +95,7 @@ fn a_slow_call_holds_up_its_own_partition_only() {
 /// Moves by hand under load; with the balancer off nothing else moves, and it evens out when it is on.
 #[test]
 fn moved_by_hand() {
-    let mut story = Story::begin(2);
+    let mut story = begin(2);
     story.go_on();
     let cluster = &story.cluster;
     let [from, to] = [cluster.owner("q", 0).unwrap(), 1 - cluster.owner("q", 0).unwrap()];
@@ -176,7 +122,7 @@ fn moved_by_hand() {
     cluster.brokers[2].run(&["balancer", "on"]).text();
     cluster.wait_until_even("q", PARTITIONS, &[0, 1, 2]);
     story.go_on();
-    assert_eq!(story.end("moved by hand"), 0);
+    assert_eq!(story.end("moved by hand").pushed_twice, 0);
 }
 
 /// Many queues go to a broker that comes, all at once.

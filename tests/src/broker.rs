@@ -82,13 +82,13 @@ impl Broker {
         broker
     }
 
-    /// One that meets others and tells them and its clients another address than its port, which `advertise` is told.
+    /// One that tells others and its clients another address than its port, which `advertise` is told.
     ///
     /// # Panics
     /// If it does not start.
     #[must_use]
-    pub fn advertising(meeting: Meeting, advertise: impl FnOnce(u16) -> String) -> Self {
-        let mut broker = Self::prepared(Setup { meeting: Some(meeting), ..Setup::default() });
+    pub fn advertising(setup: Setup, advertise: impl FnOnce(u16) -> String) -> Self {
+        let mut broker = Self::prepared(setup);
         broker.setup.flags.extend(["--advertise".to_owned(), advertise(broker.port)]);
         broker.restart();
         broker

@@ -88,7 +88,16 @@ impl Cluster {
     /// If they do not serve.
     #[must_use]
     pub fn in_hbase(brokers: usize, session_timeout: &str, gateways: &str) -> Self {
-        Self::in_hbase_by(vec![shared_zookeeper().host(); brokers], session_timeout, gateways)
+        Self::in_hbase_on(&shared_zookeeper().host(), brokers, session_timeout, gateways)
+    }
+
+    /// The same on a ZooKeeper of one's own (`host:port`).
+    ///
+    /// # Panics
+    /// If they do not serve.
+    #[must_use]
+    pub fn in_hbase_on(server: &str, brokers: usize, session_timeout: &str, gateways: &str) -> Self {
+        Self::in_hbase_by(server, vec![server.to_owned(); brokers], session_timeout, gateways)
     }
 
     /// The same for brokers each of which reaches ZooKeeper by a way of its own (`host:port`).
@@ -96,10 +105,10 @@ impl Cluster {
     /// # Panics
     /// If they do not serve.
     #[must_use]
-    pub fn in_hbase_by(ways: Vec<String>, session_timeout: &str, gateways: &str) -> Self {
+    pub fn in_hbase_by(server: &str, ways: Vec<String>, session_timeout: &str, gateways: &str) -> Self {
         let (root, brokers) = (fresh_root(), ways.len());
         let namespace = root.trim_start_matches('/').replace('-', "_");
-        let zookeeper = format!("{}{root}", shared_zookeeper().host());
+        let zookeeper = format!("{server}{root}");
         let ways = ways.into_iter().map(|way| format!("{way}{root}")).collect();
         let flags = ["--store", "hbase", "--hbase", gateways, "--hbase-namespace", &namespace];
         let cluster = Self::with_flags(zookeeper, ways, session_timeout, flags.map(str::to_owned).to_vec());
@@ -127,7 +136,19 @@ impl Cluster {
     /// # Panics
     /// If it does not serve.
     pub fn add(&mut self) {
-        self.brokers.push(Broker::with(setup(&self.zookeeper, SESSION, &self.flags)));
+        self.add_as(setup(&self.zookeeper, SESSION, &self.flags));
+    }
+
+    /// Starts one more broker with the shortest session, behind what a shell does before (see [`Setup::before`]).
+    ///
+    /// # Panics
+    /// If it does not serve.
+    pub fn add_behind(&mut self, before: &str) {
+        self.add_as(Setup { before: Some(before.to_owned()), ..setup(&self.zookeeper, SHORT, &self.flags) });
+    }
+
+    fn add_as(&mut self, setup: Setup) {
+        self.brokers.push(Broker::with(setup));
         self.wait_until_complete();
     }
 

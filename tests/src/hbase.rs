@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// Where HBase runs already: `scripts/hbase start FOLDER` has started it in this folder. Tests use it in place of one of their own.
+/// Where HBase runs already: `scripts/hbase start FOLDER` (or `… FOLDER distributed`) has started it in this folder. Tests use it in place of one of their own.
 const FOLDER: &str = "HQUEUE_TEST_HBASE";
 
 /// HBase in a folder; what a test has started ends with its value, and with the test program however that ends.
@@ -77,6 +77,22 @@ impl HBase {
     #[must_use]
     pub fn gateway(&self) -> &str {
         &self.gateway
+    }
+
+    /// Whether its parts are processes of their own.
+    #[must_use]
+    pub fn is_distributed(&self) -> bool {
+        self.folder.join("run/regionserver1.address").exists()
+    }
+
+    /// `host:port` of one of its processes.
+    ///
+    /// # Panics
+    /// If none of that name was started.
+    #[must_use]
+    pub fn address_of(&self, process: &str) -> String {
+        let address = std::fs::read_to_string(self.folder.join("run").join(process).with_extension("address"));
+        address.expect("the script notes where its processes listen").trim().to_owned()
     }
 
     /// `host:port` of its ZooKeeper.

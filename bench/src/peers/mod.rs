@@ -211,7 +211,15 @@ fn site(places: &Places, data: &Path, address: SocketAddr, durability: Durabilit
 fn run(adapter: &dyn Adapter, site: &Site) -> Outcome<Running> {
     let mut processes = adapter.spawn(site)?;
     let process = processes.pop().ok_or_else(|| Failure::Side(format!("{adapter:?} started nothing")))?;
-    Ok(Running { process, others: processes, clients: Vec::new(), address: site.address, data: site.data.clone(), site: None })
+    Ok(Running {
+        process,
+        others: processes,
+        clients: Vec::new(),
+        beside: Vec::new(),
+        address: site.address,
+        data: site.data.clone(),
+        site: None,
+    })
 }
 
 pub(crate) async fn connect(peer: Peer, running: &Running, load: &Load) -> Outcome<Box<dyn Link>> {

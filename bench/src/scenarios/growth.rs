@@ -49,7 +49,7 @@ async fn measure(bench: &Bench, axis: &Axis, step: u32) -> Outcome<ScenarioRepor
         let possible = match side {
             Side::Floor | Side::Sdk | Side::Other => false,
             Side::Peer(_) => step <= axis.peers_up_to,
-            Side::HQueue => true,
+            Side::HQueue | Side::InHBase => true,
         };
         if possible {
             rounds.add(side.name(), at(bench, side, axis, step).await)?;

@@ -9,6 +9,7 @@ mod file_queue;
 mod flow;
 mod goals;
 mod growth;
+mod hbase;
 mod idle;
 mod push_latency;
 mod put_latency;
@@ -69,6 +70,9 @@ pub enum Scenario {
     Allocations,
     /// The queue in a folder, without a broker, against a plain file that is appended to and synced
     FileQueue,
+    /// Messages in the HBase of `--hbase`, beside rows that are only written; not without that option
+    #[value(name = "hbase")]
+    HBase,
 }
 
 /// How long and how often.
@@ -114,5 +118,6 @@ pub async fn run(scenario: Scenario, bench: &Bench) -> Outcome<Vec<ScenarioRepor
         Scenario::Backlog => backlog::run(bench).await,
         Scenario::Allocations => allocations::run(bench).await,
         Scenario::FileQueue => file_queue::run(bench),
+        Scenario::HBase => hbase::run(bench).await,
     }
 }

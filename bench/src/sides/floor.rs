@@ -30,7 +30,7 @@ pub(super) async fn start(places: &Places, setup: &Setup) -> Outcome<Running> {
     ];
     let args: Vec<_> = args.iter().map(OsString::as_os_str).collect();
     let process = Process::start(&places.bench, &args, places.data.join("floor.out"))?;
-    let mut running = Running { process, others: Vec::new(), clients: Vec::new(), address, data, site: None };
+    let mut running = Running { process, others: Vec::new(), clients: Vec::new(), beside: Vec::new(), address, data, site: None };
     wait_for_port(&mut running.process, address).await?;
     Ok(running)
 }

@@ -65,7 +65,7 @@ impl Live {
                 }
                 running
             }
-            Side::Floor | Side::HQueue | Side::Other => {
+            Side::Floor | Side::HQueue | Side::Other | Side::InHBase => {
                 for intake in &intakes {
                     let receiver = Receiver::listen_for(Arc::clone(intake), plan.endpoints, side.dialect()).await?;
                     setup.subscribers.push(receiver.addresses().to_vec());

@@ -39,6 +39,8 @@ pub enum Side {
     Other,
     /// HQueue, driven through its own client library.
     Sdk,
+    /// HQueue with messages in HBase.
+    InHBase,
     Peer(Peer),
 }
 
@@ -56,6 +58,7 @@ impl Side {
             Self::HQueue => "hqueue",
             Self::Other => "other",
             Self::Sdk => "hqueue-sdk",
+            Self::InHBase => "hqueue in HBase",
             Self::Peer(peer) => peer.name(),
         }
     }
@@ -64,7 +67,7 @@ impl Side {
     #[must_use]
     pub fn dialect(self) -> Arc<dyn Dialect> {
         match self {
-            Self::HQueue | Self::Other | Self::Sdk => Arc::new(ThriftDialect),
+            Self::HQueue | Self::Other | Self::Sdk | Self::InHBase => Arc::new(ThriftDialect),
             Self::Floor | Self::Peer(_) => Arc::new(FloorDialect),
         }
     }
@@ -87,6 +90,7 @@ impl Side {
             Self::Floor => floor::start(places, setup).await,
             Self::HQueue | Self::Sdk => hqueue::start_with(places, &places.hqueue, setup).await,
             Self::Other => hqueue::start_with(places, places.other.as_ref().unwrap_or(&places.hqueue), setup).await,
+            Self::InHBase => hqueue::start_in_hbase(places, setup).await,
             Self::Peer(peer) => Err(Failure::Usage(format!("{} has a client of its own", peer.name()))),
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Side;
+use crate::hbase::HBase;
 use crate::peers::Peer;
 use crate::setting::Durability;
 
@@ -22,6 +23,8 @@ pub struct Places {
     pub peers: Vec<Peer>,
     /// HQueue's own client library takes part, beside the frames that are encoded once.
     pub sdk: bool,
+    /// Where HBase runs, for what is measured with messages in it.
+    pub hbase: Option<HBase>,
 }
 
 impl Places {

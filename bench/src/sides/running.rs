@@ -28,6 +28,8 @@ pub struct Running {
     pub others: Vec<Process>,
     /// The side's own client, where it cannot be in the driver.
     pub clients: Vec<Process>,
+    /// Processes that serve the side and that somebody else started.
+    pub beside: Vec<u32>,
     pub address: SocketAddr,
     pub(crate) data: PathBuf,
     /// Where a peer was started again.
@@ -40,6 +42,9 @@ impl Running {
         let mut all = self.process.usage()?;
         for process in &mut self.others {
             all = all.and(process.usage()?);
+        }
+        for id in &self.beside {
+            all = all.and(Usage::of(*id)?);
         }
         Ok(all)
     }
