@@ -28,10 +28,10 @@ enum Command {
     Run(RunOptions),
     /// Makes a page with tables and pictures from what `run --json` has written
     Report {
-        /// JSON files; of a scenario in several, all are shown
+        /// JSON files of runs, or `rounds.json` of a page; of a scenario in several, all are shown
         #[arg(required = true)]
         json: Vec<PathBuf>,
-        /// The page; its pictures go into a folder beside it
+        /// The page; its pictures, and all rounds as `rounds.json`, go into a folder beside it
         #[arg(long, default_value = "docs/benchmarks.md")]
         page: PathBuf,
     },
@@ -204,7 +204,16 @@ async fn run(options: RunOptions) -> Outcome<()> {
 }
 
 fn report(json: &[PathBuf], page: &Path) -> Outcome<()> {
-    let reports = json.iter().map(|path| Report::read(path)).collect::<Outcome<Vec<_>>>()?;
+    let mut reports: Vec<Report> = Vec::new();
+    for path in json {
+        for report in Report::read_all(path)? {
+            let other = match reports.last_mut() {
+                Some(last) => last.join(report),
+                None => Some(report),
+            };
+            reports.extend(other);
+        }
+    }
     write_page(&reports, page)
 }
 

@@ -22,7 +22,7 @@ fn short_run() -> Report {
     assert!(run.status().unwrap().success());
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["report.json"], "the data of all sides is removed");
-    Report::read(&json).unwrap()
+    Report::read_all(&json).unwrap().remove(0)
 }
 
 /// All messages of all sides, each once.

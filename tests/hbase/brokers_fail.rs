@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use hqueue_tests::cluster::SHORT;
+use hqueue_tests::cluster::{self, SHORT};
 use hqueue_tests::hbase::HBase;
 use hqueue_tests::rising::Rising;
 use hqueue_tests::{Cluster, PATIENCE, long_form, wait};
@@ -12,10 +12,6 @@ use crate::story::Story;
 
 const SESSION: Duration = Duration::from_secs(3);
 const PARTITIONS: i16 = 4;
-
-fn begin(brokers: usize, gateways: &str) -> Story {
-    Story::begin(Cluster::in_hbase(brokers, SHORT, gateways), PARTITIONS)
-}
 
 /// `kill -9` of one of three brokers, and it comes back. The long form is `failover` of the benchmarks.
 #[test]
@@ -56,7 +52,7 @@ fn killed(kills: usize, session: Duration) {
 #[test]
 fn a_broker_stands_still() {
     let stalls = long_form("HQUEUE_LONG_BROKER_STALLS").unwrap_or(1);
-    let story = begin(2, HBase::shared().gateway());
+    let story = Story::begin(Cluster::in_hbase(2, SHORT, HBase::shared().gateway()), PARTITIONS);
     let checkpoints = Rising::watch(&story.cluster.hand, "q", PARTITIONS, "s");
     for _ in 0..stalls {
         story.go_on();
@@ -91,7 +87,7 @@ fn a_gateway_is_killed_and_comes_back() {
     for (what, gateways) in
         [("one of two gateways", format!("{second},{}", hbase.gateway())), ("the only gateway", second.clone())]
     {
-        let story = begin(2, &gateways);
+        let story = Story::begin(Cluster::in_hbase(2, cluster::SESSION, &gateways), PARTITIONS);
         story.go_on();
         hbase.script("kill", &[&name], &[]);
         let killed = Instant::now();

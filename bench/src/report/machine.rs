@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sides::{Places, version_of};
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     pub cores: usize,
     pub processor: String,

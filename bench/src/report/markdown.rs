@@ -30,10 +30,13 @@ macro_rules! put {
     ($($arg:tt)*) => { let _ = writeln!($($arg)*); };
 }
 
-/// Writes the page, and its pictures into a folder beside it that is named as it is.
+/// Writes the page, and its pictures and rounds into a folder beside it that is named as it is.
 pub fn write(reports: &[Report], page: &Path) -> Outcome<()> {
     let folder = page.with_extension("");
     std::fs::create_dir_all(&folder).doing(|| format!("making {}", folder.display()))?;
+    let rounds = folder.join("rounds.json");
+    let json = serde_json::to_vec(reports).map_err(std::io::Error::from);
+    json.and_then(|json| std::fs::write(&rounds, json)).doing(|| format!("writing {}", rounds.display()))?;
     let scenarios: Vec<_> = reports.iter().flat_map(|report| &report.scenarios).collect();
     let mut text = PREFACE.to_owned();
     for report in reports {
@@ -47,7 +50,8 @@ pub fn write(reports: &[Report], page: &Path) -> Outcome<()> {
         std::fs::write(&path, picture).doing(|| format!("writing {}", path.display()))?;
         put!(text, "![{title}]({beside}/{name}.svg)\n");
     }
-    put!(text, "## All figures\n\nMedians over the rounds; in brackets the least and the most.\n");
+    let all = "Medians over the rounds; in brackets the least and the most. Every round, as JSON";
+    put!(text, "## All figures\n\n{all}: [rounds.json]({beside}/rounds.json).\n");
     for scenario in scenarios {
         figures(&mut text, scenario);
     }

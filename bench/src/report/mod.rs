@@ -32,7 +32,7 @@ pub struct Report {
 }
 
 /// What took part beside HQueue, and how it was set.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerReport {
     pub name: String,
     pub version: String,
@@ -42,10 +42,30 @@ pub struct PeerReport {
 }
 
 impl Report {
-    /// Reads what was written as JSON.
-    pub fn read(path: &Path) -> Outcome<Self> {
+    /// Reads what was written as JSON: one report, or a list of them.
+    pub fn read_all(path: &Path) -> Outcome<Vec<Self>> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            One(Box<Report>),
+            Several(Vec<Report>),
+        }
         let text = std::fs::read(path).doing(|| format!("reading {}", path.display()))?;
-        serde_json::from_slice(&text).map_err(std::io::Error::from).doing(|| format!("reading {}", path.display()))
+        let written =
+            serde_json::from_slice(&text).map_err(std::io::Error::from).doing(|| format!("reading {}", path.display()))?;
+        Ok(match written {
+            Written::One(report) => vec![*report],
+            Written::Several(reports) => reports,
+        })
+    }
+
+    /// Adds the scenarios of another run, if it was made on this machine beside the same peers.
+    pub fn join(&mut self, other: Self) -> Option<Self> {
+        if (&self.machine, &self.peers) != (&other.machine, &other.peers) {
+            return Some(other);
+        }
+        self.scenarios.extend(other.scenarios);
+        None
     }
 }
 
