@@ -212,10 +212,20 @@ fn explain_several_calls_without_order() {
 /// The window is one for all partitions.
 #[test]
 fn explain_a_full_window() {
+    waits_for_a_window(("window-messages", "1"));
+}
+
+/// An endpoint begins with one batch: what goes there from another partition waits, though the subscription's window has room.
+#[test]
+fn explain_an_endpoint_that_begins_slowly() {
+    waits_for_a_window(("batch-messages", "1"));
+}
+
+fn waits_for_a_window(limit: (&str, &str)) {
     let broker = Broker::start();
     broker.create("q", 2);
     let consumer = Consumer::answering(|_| Answer::Hang);
-    let options = [("window-messages", "1"), ("ordering", "none"), ("call-timeout", "1h")];
+    let options = [limit, ("ordering", "none"), ("call-timeout", "1h")];
     broker.subscribe("q", "s", &consumer.address(), &options);
     let first = broker.put("q", 0, &["a"])[0];
     wait_until(&broker, "q", 0, first, "s", "in_flight");
@@ -238,7 +248,9 @@ fn explain_under_load() {
         let state = state(told);
         let is_possible = match state.as_str() {
             "delivered" => true,
-            "in_flight" | "waiting call" | "waiting messages" | "waiting next" => before.is_none_or(|before| before < *id),
+            "in_flight" | "waiting call" | "waiting messages" | "waiting next" | "waiting window" => {
+                before.is_none_or(|before| before < *id)
+            }
             _ => false,
         };
         assert!(is_possible, "{id} while {before:?} was accepted: {told}");

@@ -7,19 +7,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use hqueue_hbase::gateway::{GatewayOptions, Gateways};
+use hqueue_hbase::gateway::{GatewayError, GatewayOptions, Gateways};
 use hqueue_hbase::schema::{HEADERS, INDEX, MESSAGE, split_keys};
-use hqueue_hbase::table::{TableName, TableSpec, create};
+use hqueue_hbase::table::{TableName, TableSpec, create, describe, ensure_namespace, remove};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 pub use self::rows::{Written, write};
 use crate::failure::{Doing, Failure, Outcome};
 use crate::messages::PutShape;
-use crate::sides::Usage;
+use crate::sides::{Usage, queue_name};
 
 /// Longer than making a table takes.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Of all tables here.
+pub const NAMESPACE: &str = "bench";
+const RAW: &str = "raw";
 
 /// A folder in which HBase runs.
 #[derive(Clone, Debug)]
@@ -59,19 +63,35 @@ impl HBase {
         self.ids()?.into_iter().try_fold(Usage::default(), |all, id| Ok(all.and(Usage::of(id)?)))
     }
 
-    /// Makes a table as a queue of so many partitions has one.
+    /// Makes the table of rows as a queue of so many partitions has one, and returns its name.
     pub async fn table(&self, partitions: i16, regions: i16) -> Outcome<String> {
-        let name = TableName::new("default", &format!("raw-{}", Uuid::new_v4().simple()));
+        let (name, gateways) = (TableName::new(NAMESPACE, RAW), self.gateways());
+        ensure_namespace(&gateways, NAMESPACE, Instant::now() + PATIENCE).await.map_err(failed("making a namespace"))?;
         let spec = TableSpec {
             ttl_seconds: Some(7 * 86_400),
             families: [MESSAGE, HEADERS, INDEX].map(<[u8]>::to_vec).to_vec(),
             split_keys: split_keys(partitions, partitions.div_euclid(regions).max(1)),
             ..TableSpec::default()
         };
-        let gateways = Gateways::new(GatewayOptions::new(vec![self.gateway.clone()]));
         let made = create(&gateways, &name, &spec, Uuid::new_v4(), Instant::now() + PATIENCE).await;
-        made.map_err(|error| Failure::Side(format!("making the table {name}: {error}")))?;
-        Ok(name.name)
+        made.map_err(failed("making a table"))?;
+        Ok(name.to_string())
+    }
+
+    /// Removes what was written, so that HBase's memory is free of it.
+    pub async fn clear(&self) -> Outcome<()> {
+        let (gateways, deadline) = (self.gateways(), Instant::now() + PATIENCE);
+        for name in [RAW.to_owned(), queue_name(0)].map(|name| TableName::new(NAMESPACE, &name)) {
+            let found = describe(&gateways, &name, deadline).await.map_err(failed("looking for a table"))?;
+            if let Some(identity) = found.and_then(|found| found.identity) {
+                remove(&gateways, &name, identity.incarnation, deadline).await.map_err(failed("removing a table"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn gateways(&self) -> Gateways {
+        Gateways::new(GatewayOptions::new(vec![self.gateway.clone()]))
     }
 
     /// Writes the same rows with HBase's own Java client, without the gateway; returns rows and seconds.
@@ -91,6 +111,10 @@ impl HBase {
             _ => Err(Failure::Side(format!("Rows.java said {said:?}: {}", String::from_utf8_lossy(&output.stderr)))),
         }
     }
+}
+
+fn failed(what: &'static str) -> impl FnOnce(GatewayError) -> Failure {
+    move |error| Failure::Side(format!("{what} in HBase: {error}"))
 }
 
 /// How rows are written.

@@ -41,9 +41,13 @@ async fn measure(bench: &Bench, hbase: &HBase, shape: PutShape) -> Outcome<Scena
     let mut rounds = Rounds::of(&name);
     for _ in 0..bench.rounds {
         rounds.begin();
+        hbase.clear().await?;
         rounds.add(THROUGH_GATEWAY, raw(hbase, &writing, true).await)?;
+        hbase.clear().await?;
         rounds.add(Side::InHBase.name(), flow::measure(Side::InHBase, bench, &flow).await)?;
+        hbase.clear().await?;
         rounds.add(WITHOUT_GATEWAY, raw(hbase, &writing, false).await)?;
+        hbase.clear().await?;
         rounds.add(Side::HQueue.name(), flow::measure(Side::HQueue, bench, &flow).await)?;
     }
     let settings = json!({

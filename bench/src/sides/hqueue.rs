@@ -8,6 +8,7 @@ use super::process::{Process, free_port, wait_for_port};
 use super::{Places, Running, Setup};
 use crate::driver::Admin;
 use crate::failure::{Doing, Failure, Outcome};
+use crate::hbase::NAMESPACE;
 use crate::setting::Durability;
 
 /// The queues of every measurement, by their number.
@@ -64,7 +65,7 @@ pub(super) async fn start_with(places: &Places, program: &Path, setup: &Setup) -
     Ok(running)
 }
 
-/// The same with messages in HBase, in a namespace of its own.
+/// The same with messages in HBase.
 pub(super) async fn start_in_hbase(places: &Places, setup: &Setup) -> Outcome<Running> {
     let Some(hbase) = &places.hbase else {
         return Err(Failure::Usage("no HBase was named".to_owned()));
@@ -72,8 +73,7 @@ pub(super) async fn start_in_hbase(places: &Places, setup: &Setup) -> Outcome<Ru
     let data = places.data.join("hqueue-in-hbase");
     std::fs::create_dir_all(&data).doing(|| format!("making {}", data.display()))?;
     let address = free_port()?;
-    let namespace = format!("bench{:x}", fastrand::u64(..));
-    let flags = ["--store", "hbase", "--hbase", &hbase.gateway, "--hbase-namespace", &namespace].map(OsString::from);
+    let flags = ["--store", "hbase", "--hbase", &hbase.gateway, "--hbase-namespace", NAMESPACE].map(OsString::from);
     let process = spawn_with(places, &places.hqueue, &data, address, &flags)?;
     let mut running = serving(process, address, data).await?;
     running.beside = hbase.ids()?;

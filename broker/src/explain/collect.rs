@@ -143,7 +143,7 @@ fn now(subscription: &Subscription, partition: i16, id: MessageId, message: Opti
         endpoint,
         endpoint_is_away: endpoint_is_away.unwrap_or_default(),
         is_failing: shared.is_failing(),
-        window_is_full: shared.is_window_full(),
+        window_is_full: shared.is_window_full(partition),
         standing,
         past,
         letter: None,

@@ -192,10 +192,11 @@ impl SubscriptionShared {
         self.paused.load(Ordering::Acquire)
     }
 
-    /// As much is in flight as may be.
+    /// As much is in flight as may be, of all or at the endpoint where messages of this partition go.
     #[must_use]
-    pub fn is_window_full(&self) -> bool {
-        self.window.is_full()
+    pub fn is_window_full(&self, partition: i16) -> bool {
+        let routes = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        self.window.is_full() || routes.of(partition).is_some_and(|endpoint| endpoint.window.is_full())
     }
 
     /// Where messages of a partition go, and whether that does not answer at present.
