@@ -59,9 +59,9 @@ impl Report {
         })
     }
 
-    /// Adds the scenarios of another run, if it was made on this machine beside the same peers.
+    /// Adds the scenarios of another run, if it was made on this machine, beside the same peers or beside none.
     pub fn join(&mut self, other: Self) -> Option<Self> {
-        if (&self.machine, &self.peers) != (&other.machine, &other.peers) {
+        if self.machine != other.machine || !(other.peers.is_empty() || self.peers == other.peers) {
             return Some(other);
         }
         self.scenarios.extend(other.scenarios);
