@@ -346,7 +346,7 @@ pub enum StoreError {
     /// A write or a sync failed earlier: what the disk holds is not certain any more.
     #[error("the log of queue {queue} refuses writes until it is reopened, since an earlier write failed: {reason}")]
     Poisoned { queue: String, reason: String },
-    #[error("{waiting_bytes} bytes wait for the disk already, the limit is {limit_bytes}")]
+    #[error("{waiting_bytes} bytes wait to be written already, the limit is {limit_bytes}")]
     Busy { waiting_bytes: u64, limit_bytes: u64 },
     #[error("the store is closed")]
     Closed,

@@ -134,7 +134,8 @@ fn emptied_and_deleted() {
     broker.put("q", 0, &["last"]);
     wait("it goes on", PATIENCE, || fixed.has("last"));
     broker.wait_for_no_lag("q", "fixed");
-    assert_eq!(fixed.values(), ["last"]);
+    // What is put while it begins anew may come twice; nothing older comes.
+    assert!(fixed.values().iter().all(|value| value == "last"), "{:?}", fixed.values());
 }
 
 /// Deleted and made anew in one breath: the brokers see one change, from one node to another of a lower version.

@@ -27,6 +27,8 @@ pub enum Found {
     Http,
     /// Nobody listens, or the machine is not reached.
     Nobody(String),
+    /// It takes connections and says nothing.
+    Silent,
     Other(String),
 }
 
@@ -44,6 +46,7 @@ impl fmt::Display for Found {
             }
             Self::Http => f.write_str("a gateway in HTTP mode: set hbase.regionserver.thrift.http to false"),
             Self::Nobody(reason) => write!(f, "nobody: {reason}"),
+            Self::Silent => write!(f, "somebody who does not answer within {PATIENCE:?}"),
             Self::Other(reason) => write!(f, "no Thrift2 gateway of HBase: {reason}"),
         }
     }
@@ -57,8 +60,8 @@ pub async fn probe(address: &str, options: &GatewayOptions) -> Found {
             Ok(Ok(body)) => return by_type(optional(&body).ok().flatten()),
             // Gateways before 2.2 do not know the method; the first call will tell.
             Ok(Err(CallError::Exception(_))) => return Found::Thrift2,
-            Ok(Err(CallError::Broken(reason))) => reason,
-            Err(_) => format!("no answer within {PATIENCE:?}"),
+            Ok(Err(CallError::Broken(reason))) => Some(reason),
+            Err(_) => None,
         },
     };
     if answers(address, b"OPTIONS / HTTP/1.0\r\n\r\n", b"HTTP/").await {
@@ -74,7 +77,7 @@ pub async fn probe(address: &str, options: &GatewayOptions) -> Found {
             return found;
         }
     }
-    Found::Other(first)
+    first.map_or(Found::Silent, Found::Other)
 }
 
 fn by_type(number: Option<i64>) -> Found {

@@ -11,6 +11,8 @@ use hqueue_protocol::wire::{Encoding, Field, Kind, WireError, skip};
 
 use super::GatewayError;
 
+/// Characters of what HBase says that are passed on.
+const LONGEST: usize = 400;
 /// Containers around a field of the result.
 const DEPTH: usize = 2;
 
@@ -36,7 +38,20 @@ fn failure(body: &[u8], at: &mut usize, mut can_retry: bool) -> Result<GatewayEr
             (_, kind) => skip::<Binary>(body, at, kind, DEPTH + 1)?,
         }
     }
-    Ok(GatewayError::Failed { message, can_retry })
+    // The gateway says so of everything that it has tried several times itself.
+    can_retry &= !message.contains("org.apache.hadoop.hbase.DoNotRetryIOException");
+    Ok(GatewayError::Failed { message: in_short(&message), can_retry })
+}
+
+/// Without the frames of Java's stack. The bare name of a table is all that HBase says of one that is not there.
+fn in_short(message: &str) -> String {
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("at "));
+    let text = lines.collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None if !text.is_empty() && !text.contains(' ') => format!("{text}: is this table missing, or disabled?"),
+        None => text,
+    }
 }
 
 /// Where the value of field 0 begins, and its kind.

@@ -68,9 +68,8 @@ impl HBaseQueue {
     }
 
     async fn take_over(&self, partition: i16, mark: Mark, highest_ms: i64, kept: Option<Kept>) -> Result<(), StoreError> {
-        let is_unknown = kept.is_none() && self.identity.adopted;
-        let nothing = Record { clean: !is_unknown, ..Record::default() };
-        let (mut record, version) = kept.unwrap_or((nothing, 0));
+        // Without a record nothing was written, or it is lost, or HBase's own tools have made the table: rows are looked for.
+        let (mut record, version) = kept.unwrap_or_default();
         if !record.clean {
             self.recount(partition, &mut record).await?;
         }

@@ -82,8 +82,7 @@ impl HBaseQueue {
         let queue = Arc::clone(self);
         self.shared.runtime.spawn(async move {
             while let Some(chunks) = queue.take(lane) {
-                let result = queue.write(&chunks).await;
-                queue.written(chunks, result);
+                queue.carry(chunks).await;
             }
             queue.idle.notify_waiters();
         });
@@ -109,12 +108,40 @@ impl HBaseQueue {
         Some(chunks)
     }
 
-    async fn write(self: &Arc<Self>, chunks: &[Chunk]) -> Result<(), StoreError> {
-        self.mark_partitions(chunks.iter().map(|chunk| chunk.of.partition)).await?;
+    /// Writes all of them. One that HBase refuses keeps none of the others from it, and each fails when its own time is over.
+    async fn carry(self: &Arc<Self>, mut chunks: Vec<Chunk>) {
+        while let Some(deadline) = chunks.iter().map(|chunk| chunk.deadline).min() {
+            let result = self.write(&chunks, deadline).await;
+            let is_settled = |chunk: &Chunk| match &result {
+                Ok(()) => true,
+                Err(error) if error.is_retryable() => chunk.deadline <= deadline,
+                Err(_) => false,
+            };
+            let (settled, rest): (Vec<_>, Vec<_>) = chunks.into_iter().partition(is_settled);
+            if settled.is_empty() {
+                return self.carry_each(rest, result).await;
+            }
+            self.written(settled, result);
+            chunks = rest;
+        }
+    }
+
+    /// HBase does not take them together.
+    async fn carry_each(self: &Arc<Self>, chunks: Vec<Chunk>, refused: Result<(), StoreError>) {
+        let is_alone = chunks.len() == 1;
+        for chunk in chunks {
+            let result = if is_alone { refused.clone() } else { self.write(std::slice::from_ref(&chunk), chunk.deadline).await };
+            self.written(vec![chunk], result);
+        }
+    }
+
+    async fn write(self: &Arc<Self>, chunks: &[Chunk], deadline: tokio::time::Instant) -> Result<(), StoreError> {
+        let marked = self.mark_partitions(chunks.iter().map(|chunk| chunk.of.partition));
+        tokio::time::timeout_at(deadline, marked).await.unwrap_or_else(|_| Err(too_late()))?;
         let call = put_call(&self.rows_table, chunks).map_err(|error| damaged(&error))?;
         let begin = Instant::now();
         let shared = &self.shared;
-        let result = shared.gateways.repeat(PutCall::METHOD, call, shared.write_deadline()).await;
+        let result = shared.gateways.repeat(PutCall::METHOD, call, deadline).await;
         shared.count(|c| &c.write_micros, u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX));
         result.map(|_| ()).map_err(failed("writing to HBase"))
     }
@@ -174,4 +201,9 @@ impl HBaseQueue {
             shared.reserving.store(false, Relaxed);
         });
     }
+}
+
+fn too_late() -> StoreError {
+    let reason = "no answer in time".to_owned();
+    StoreError::Remote { what: "writing what is known of partitions to HBase", reason, retryable: true }
 }

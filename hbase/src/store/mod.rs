@@ -262,7 +262,7 @@ async fn check_gateways(gateways: &Gateways) -> Result<(), StoreError> {
         match probe(address, options).await {
             Found::Thrift2 => found += 1,
             other => {
-                retryable |= matches!(other, Found::Nobody(_));
+                retryable |= matches!(other, Found::Nobody(_) | Found::Silent);
                 wrong.push(format!("at {address} is {other}"));
             }
         }

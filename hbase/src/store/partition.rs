@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hqueue_protocol::id::MessageId;
 use hqueue_protocol::stored::{PutBatch, StoredSlice};
@@ -20,11 +21,16 @@ const ANCHOR_EVERY: u32 = 256;
 /// A clock that steps back by no more is waited for: what arrives meanwhile counts as arriving when it stepped. Milliseconds.
 const SMALL_STEP_MS: i64 = 60_000;
 
-/// How much of an append goes in one call.
+/// So much higher is the version of an owner's first record before his rows than what he found: higher than all that the owner before him may
+/// still have on its way, who has that one and a few more behind it.
+const FIRST_STEP: i64 = 1000;
+
+/// How much of an append goes in one call, and how long all of it may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallSize {
     pub(super) rows: u32,
     pub(super) bytes: usize,
+    pub(super) patience: Duration,
 }
 
 /// A partition that is held.
@@ -52,8 +58,11 @@ pub(super) struct Partition {
     /// The tail has every message from here on.
     tail_from: MessageId,
     pub(super) known: Known,
-    /// Its record says that rows may follow which it does not know of.
+    /// Its record, which is ours, says that rows may follow which it does not know of. A former owner's that says so does not count: his last
+    /// word may still be on its way, and has to find a later one.
     pub(super) is_marked: bool,
+    /// The record that was found knew less than is known now.
+    was_behind: bool,
     /// Some write ended without an answer: it may be carried out later.
     is_uncertain: bool,
     /// It is being given up: nothing more is appended.
@@ -103,7 +112,8 @@ impl Partition {
             tail: VecDeque::new(),
             tail_from: record.last.map_or(MessageId::MIN, MessageId::successor),
             known: Known::default(),
-            is_marked: !record.clean,
+            is_marked: false,
+            was_behind: !record.clean,
             is_uncertain: false,
             is_leaving: false,
             record_version,
@@ -138,6 +148,7 @@ impl Partition {
         let (pending, done) = Pending::new(self.number, slice, topics, self.next_number, arrival_ms, pieces.len());
         let pending = Arc::new(pending);
         self.pending.push_back(Arc::clone(&pending));
+        let deadline = tokio::time::Instant::now() + size.patience;
         let mut chunks = Vec::with_capacity(pieces.len());
         for slice in pieces {
             let anchor = (self.since_anchor >= ANCHOR_EVERY).then_some(Anchor {
@@ -148,7 +159,7 @@ impl Partition {
             self.since_anchor = if anchor.is_some() { slice.count } else { self.since_anchor.saturating_add(slice.count) };
             self.next_number += u64::from(slice.count);
             self.next_bytes += slice.bytes.len() as u64;
-            chunks.push(Chunk { of: Arc::clone(&pending), slice, anchor });
+            chunks.push(Chunk { of: Arc::clone(&pending), slice, anchor, deadline });
         }
         Ok(Some((Append { ids, done }, chunks)))
     }
@@ -305,7 +316,8 @@ impl Partition {
 
     /// The record for the next owner, with its version. `clean`: nothing is on its way.
     pub(super) fn record(&mut self, clean: bool) -> (Record, i64) {
-        self.record_version = self.record_version.saturating_add(1).max(self.floor.map_or(0, |floor| floor.timestamp));
+        let step = if clean || self.is_marked { 1 } else { FIRST_STEP };
+        self.record_version = self.record_version.max(self.floor.map_or(0, |floor| floor.timestamp)).saturating_add(step);
         let record = Record {
             clean: clean && self.pending.is_empty() && !self.is_uncertain,
             last: self.committed.last,
@@ -321,7 +333,7 @@ impl Partition {
 
     /// Is there anything that the next owner would not know?
     pub(super) fn has_news(&self) -> bool {
-        self.is_marked || !self.gone.expired.is_empty()
+        self.is_marked || self.was_behind || !self.gone.expired.is_empty()
     }
 }
 

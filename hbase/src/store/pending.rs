@@ -78,4 +78,6 @@ pub(super) struct Chunk {
     pub(super) slice: StoredSlice,
     /// What its first row carries.
     pub(super) anchor: Option<Anchor>,
+    /// It fails then.
+    pub(super) deadline: tokio::time::Instant,
 }

@@ -151,7 +151,7 @@ impl HBaseQueue {
             let limit_bytes = options.waiting_bytes as u64;
             return Err(StoreError::Busy { waiting_bytes: waiting_bytes as u64, limit_bytes });
         }
-        let size = CallSize { rows: options.rows_per_call, bytes: options.bytes_per_call };
+        let size = CallSize { rows: options.rows_per_call, bytes: options.bytes_per_call, patience: options.write_patience };
         let appended = self.with(partition, |held| {
             if messages == 0 {
                 return Ok(None);

@@ -9,11 +9,11 @@
 //!             8 + 2  out of order up to   8 + 2 + 8  truncated up to, number behind it
 //!             1  steps of expiry, each 8 + 2 + 8: up to which id, what arrived before when
 //! ```
-//! All numbers are big-endian. The cell's timestamp rises with every writing of a partition, over owners too (it is taken from ids), so
-//! that a write that comes late changes nothing.
+//! All numbers are big-endian. The cell's timestamp rises with every writing of a partition, over owners too (it is taken from ids). Each
+//! owner writes a record before its first row, with a far higher one, so that a record of a former owner that comes late changes nothing.
 //!
 //! **Clean** says that nothing was written behind the last id: it is taken back before the first row of an owner, and given when it ends
-//! with every write answered. Without it the rows behind the last id are looked for, and counted.
+//! with every write answered. Without it, or without a record, the rows behind the last id are looked for, and counted.
 
 use hqueue_protocol::id::MessageId;
 use uuid::Uuid;
