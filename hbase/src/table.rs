@@ -10,11 +10,13 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::gateway::{GatewayError, Gateways, args, decode, list_field, nothing, optional, string_field, struct_field};
+use crate::gateway::{
+    Column, GatewayError, Gateways, Scan, Values, args, decode, list_field, nothing, optional, rows, string_field, struct_field,
+};
 use crate::generated::{
     TColumnFamilyDescriptor, TCompressionAlgorithm, TDelete, THRegionLocation, TNamespaceDescriptor, TTableDescriptor, TTableName,
 };
-use crate::schema::{HEADERS, INDEX, MESSAGE};
+use crate::schema::{HEADERS, INDEX, MESSAGE, parse_row_key};
 
 /// Which queue a table belongs to.
 const UID: &[u8] = b"hqueue.uid";
@@ -262,6 +264,28 @@ fn family(name: Vec<u8>) -> TColumnFamilyDescriptor {
         evict_blocks_on_close: None,
         in_memory: None,
     }
+}
+
+/// Why the first and the last row of a table that HBase's own tools made are no messages; `None`: they are, or there are none.
+pub async fn why_no_queue(
+    gateways: &Gateways,
+    table: &TableName,
+    partitions: i16,
+    deadline: Instant,
+) -> Result<Option<String>, GatewayError> {
+    let columns = [Column { family: MESSAGE, qualifier: None }];
+    for reversed in [false, true] {
+        let start: &[u8] = if reversed { &[0xff; 64] } else { &[] };
+        let scan = Scan { start, stop: &[], columns: &columns, not_before_ms: None, values: Values::None, limit: 1, reversed };
+        let found = rows(&gateways.repeat(Scan::METHOD, scan.args(&table.for_rows()), deadline).await?)?;
+        let Some(row) = found.first() else { continue };
+        match parse_row_key(&row.key) {
+            Some((partition, _)) if (0..partitions).contains(&partition) => {}
+            Some((partition, _)) => return Ok(Some(format!("it has rows of a partition {partition}"))),
+            None => return Ok(Some(format!("it has a row whose key, of {} bytes, is no message's", row.key.len()))),
+        }
+    }
+    Ok(None)
 }
 
 /// Takes over a table that HBase's own tools made in the schema: adds what it lacks, and says whose it is. Its rows stay. Brokers that do it

@@ -26,6 +26,8 @@ fn any_broker_takes_any_call() {
     wait("all are pushed", PATIENCE, || consumer.count() == 12);
     for broker in [a, b] {
         broker.wait_for_no_lag("q", "s");
+        let own = broker.metrics().sum("hqueue_committed_timestamp_milliseconds", &[]);
+        assert!(own > 0.0, "each tells of the partitions that it has");
         for p in 0..4 {
             let texts: Vec<String> = broker.scan("q", p).iter().map(|m| m.text().to_owned()).collect();
             assert_eq!(texts, ["one", "two", "three"]);

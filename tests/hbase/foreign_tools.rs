@@ -1,18 +1,8 @@
 //! A queue is a table like any other: HBase's own client reads it, and what that client has written is a queue.
 
-use std::path::Path;
-
+use crate::support::{block_on, foreign, open, options, queue, spec};
 use hqueue_protocol::id::MessageId;
 use hqueue_storage::conformance::Queue;
-use hqueue_tests::hbase::HBase;
-
-use crate::support::{block_on, open, options, queue, spec};
-
-/// Runs our little program on HBase's Java client.
-fn foreign(what: &str, table: &str) -> String {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("hbase/java/Foreign.java");
-    HBase::shared().script("java", &[source.to_str().unwrap(), what, table], &[])
-}
 
 #[test]
 fn hbase_reads_a_queue() {
@@ -52,5 +42,21 @@ fn a_table_that_hbase_has_made_is_a_queue() {
             assert!(ours[0] > last);
             assert_eq!(queue.all(partition).await.messages.len(), 4);
         }
+    });
+}
+
+/// A table with other rows is somebody's, though it has a family of that name: it stays as it is.
+#[test]
+fn a_table_with_other_rows_is_left_alone() {
+    block_on(async {
+        let options = options();
+        let table = format!("{}:orders", options.namespace);
+        let store = open(options, std::sync::Arc::new(hqueue_storage::clock::SystemClock::default())).await.unwrap();
+        let made = table.clone();
+        tokio::task::spawn_blocking(move || foreign("other", &made)).await.unwrap();
+        let refused = Queue::open(&store, spec(2)).await.map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("is no queue of 2 partitions") && refused.contains("1 bytes"), "{refused}");
+        let left = tokio::task::spawn_blocking(move || foreign("describe", &table)).await.unwrap();
+        assert!(!left.contains("hqueue") && left.contains("message") && !left.contains("headers"), "{left}");
     });
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use hqueue_protocol::id::MessageId;
 use hqueue_storage::clock::SystemClock;
 use hqueue_storage::conformance::Queue;
+use hqueue_storage::store::MessageStore;
 
-use crate::support::{block_on, open, options, queue};
+use crate::support::{block_on, foreign, open, options, queue};
 
 /// Nothing was closed: the records say nothing of these messages. Some have anchors, some lie behind the last.
 #[test]
@@ -44,6 +45,27 @@ fn what_was_put_before_a_crash_is_found_and_counted() {
         assert_eq!(queue.count(1, MessageId::MIN, &["t"], 100_000).await, (statistics.messages, true));
         let next = queue.put(1, &["next"]).await[0];
         assert!(Some(next) > statistics.last);
+    });
+}
+
+/// Somebody has emptied `hqueue:partitions`: what was put is found all the same.
+#[test]
+fn what_was_put_is_found_without_the_records() {
+    block_on(async {
+        let options = options();
+        let table = format!("{}:orders", options.namespace);
+        let (store, first) = queue(options.clone(), 2).await;
+        let ids = first.put(1, &["a", "b", "c"]).await;
+        let spec = first.spec.clone();
+        store.close().await;
+        tokio::task::spawn_blocking(move || foreign("forget", &table)).await.unwrap();
+        let again = open(options, Arc::new(SystemClock::default())).await.unwrap();
+        let queue = Queue::open(&again, spec).await.unwrap();
+        assert_eq!(queue.all(1).await.ids(), ids);
+        assert_eq!(queue.committed(1).next_number, 3);
+        let next = queue.put(1, &["d"]).await[0];
+        assert!(next > ids[2]);
+        assert_eq!(queue.all(1).await.messages.len(), 4);
     });
 }
 

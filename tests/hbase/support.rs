@@ -1,5 +1,6 @@
 //! Stores in the shared HBase.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use hqueue_hbase::store::{HBaseOptions, HBaseStore};
@@ -8,6 +9,12 @@ use hqueue_storage::conformance::Queue;
 use hqueue_storage::marks::NoMarks;
 use hqueue_storage::store::{QueueSpec, StoreError};
 use hqueue_tests::hbase::HBase;
+
+/// Runs our little program on HBase's Java client.
+pub(crate) fn foreign(what: &str, table: &str) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("hbase/java/Foreign.java");
+    HBase::shared().script("java", &[source.to_str().unwrap(), what, table], &[])
+}
 
 /// Options for a store that has a namespace of its own, in which nobody else has queues.
 pub(crate) fn options() -> HBaseOptions {

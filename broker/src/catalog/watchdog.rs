@@ -42,7 +42,10 @@ async fn look(queue: &Queue, subscription: &Subscription) {
     for worker in subscription.workers() {
         let last = queue.store.committed(worker.partition()).ok().and_then(|committed| committed.last);
         let is_behind = last.is_some_and(|last| last > worker.checkpoint().id);
-        if SubscriptionWorker::rests_on_work(&worker, last) {
+        let rests = SubscriptionWorker::rests_on_work(&worker, last);
+        // What was truncated lies behind the checkpoint too, and is no work. An error of the store is seen by whoever reads next.
+        let first = if is_behind { oldest_unfinished(queue, &worker).await.ok().flatten() } else { None };
+        if rests && first.is_some() {
             tracing::error!(
                 queue = %queue.name,
                 subscriber = subscription.shared().name,
@@ -51,11 +54,7 @@ async fn look(queue: &Queue, subscription: &Subscription) {
             );
             SubscriptionWorker::wake(&worker);
         }
-        if is_behind {
-            // An error of the store is seen by whoever reads next.
-            let first = oldest_unfinished(queue, &worker).await.ok().flatten();
-            oldest = [oldest, first].into_iter().flatten().min();
-        }
+        oldest = [oldest, first].into_iter().flatten().min();
     }
     warn_of_expiry(queue, subscription, oldest);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use hqueue_protocol::server::ServerCounters;
-use hqueue_storage::store::MessageStore;
+use hqueue_storage::store::{MessageStore, StoreError};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -163,7 +163,12 @@ impl QueueFigures {
         self.refused.get_or_create(&labels).inc_by(queue.puts.refused.load(Ordering::Relaxed));
         let mut left_out = 0;
         for partition in 0..queue.partitions() {
-            let committed = queue.store.committed(partition).map_err(|e| e.to_string())?;
+            let committed = match queue.store.committed(partition) {
+                Ok(committed) => committed,
+                // Its owner tells.
+                Err(StoreError::NotHeld { .. }) => continue,
+                Err(error) => return Err(error.to_string()),
+            };
             let Some(last) = committed.last else { continue };
             if *room == 0 {
                 left_out += 1;

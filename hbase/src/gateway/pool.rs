@@ -158,17 +158,29 @@ impl Gateways {
     }
 
     fn works(&self, gateway: usize, connection: Connection) {
+        let mut rested = false;
         if let Some(gateway) = self.lock().gateways.get_mut(gateway) {
             gateway.idle.push(connection);
-            gateway.rests_until = None;
+            rested = gateway.rests_until.take().is_some();
+        }
+        if rested {
+            tracing::info!(gateway = self.address(gateway), "a gateway of HBase answers again");
         }
     }
 
     fn fails(&self, gateway: usize) {
         let rests_until = Some(Instant::now() + self.shared.options.rest);
+        let mut worked = false;
         if let Some(gateway) = self.lock().gateways.get_mut(gateway) {
+            worked = gateway.rests_until.is_none();
             gateway.rests_until = rests_until;
             gateway.idle.clear();
+        }
+        if worked {
+            tracing::warn!(
+                gateway = self.address(gateway),
+                "a gateway of HBase does not answer: it is passed over while another does"
+            );
         }
     }
 }

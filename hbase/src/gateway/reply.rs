@@ -185,3 +185,39 @@ fn string(body: &Bytes, at: &mut usize) -> Result<Bytes, WireError> {
     let length = binary::read_bytes(body, at)?.len();
     Ok(body.slice(*at - length..*at))
 }
+
+#[cfg(test)]
+mod tests {
+    use hqueue_protocol::wire::Encode;
+
+    use super::*;
+
+    /// A `TIOError` that says it may be tried again.
+    fn failed(message: &str) -> (String, bool) {
+        let mut body = Vec::new();
+        Binary::write_field(&mut body, Kind::Struct, 1, 0);
+        Binary::write_field(&mut body, Kind::String, 1, 0);
+        Binary::write_string(&mut body, message.as_bytes());
+        Binary::write_end(&mut body);
+        Binary::write_end(&mut body);
+        match check(body.into()) {
+            Err(GatewayError::Failed { message, can_retry }) => (message, can_retry),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_hbase_never_takes_is_not_tried_again() {
+        let text = "Failed 1 action: org.apache.hadoop.hbase.DoNotRetryIOException: Cell[x] exceeds limit of 10485760 bytes\n\tat org.apache.A.b(A.java:1)\n\tat C.d(C.java:2)\n: 1 time";
+        let (message, can_retry) = failed(text);
+        assert!(!can_retry);
+        assert!(message.ends_with("exceeds limit of 10485760 bytes : 1 time"), "{message}");
+        assert!(failed("org.apache.hadoop.hbase.NotServingRegionException: x is not online").1);
+    }
+
+    #[test]
+    fn what_hbase_says_is_short_and_has_words() {
+        assert!(failed("b8:qb").0.contains("missing, or disabled"));
+        assert!(failed(&"wörds ".repeat(200)).0.chars().count() <= LONGEST + 1);
+    }
+}

@@ -158,7 +158,11 @@ impl HBaseStore {
                         table::remove(gateways, table, other.incarnation, deadline).await?;
                     }
                     None => {
-                        tracing::info!(%table, "the table was made by other tools: it is taken over with its rows");
+                        if let Some(why) = table::why_no_queue(gateways, table, spec.partitions, deadline).await? {
+                            let message = format!("table {table} is no queue of {} partitions: {why}", spec.partitions);
+                            return Err(GatewayError::Failed { message, can_retry: false });
+                        }
+                        tracing::warn!(%table, "the table was made by other tools: it is taken over with its rows, splits and settings");
                         return table::adopt(gateways, table, spec.uid, deadline).await;
                     }
                 },

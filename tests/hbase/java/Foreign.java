@@ -10,7 +10,13 @@ public class Foreign {
   public static void main(String[] a) throws Exception {
     try (Connection c = ConnectionFactory.createConnection(HBaseConfiguration.create())) {
       TableName name = TableName.valueOf(a[1]);
-      if (a[0].equals("make")) make(c, name); else scan(c, name);
+      switch (a[0]) {
+        case "make": make(c, name); break;
+        case "other": other(c, name); break;
+        case "forget": forget(c, name); break;
+        case "describe": try (Admin admin = c.getAdmin()) { System.out.println(admin.getDescriptor(name)); } break;
+        default: scan(c, name);
+      }
     }
   }
 
@@ -26,6 +32,33 @@ public class Foreign {
         }
       }
     }
+  }
+
+  /** A table that is no queue. */
+  static void other(Connection c, TableName name) throws Exception {
+    try (Admin admin = c.getAdmin()) {
+      admin.createTable(TableDescriptorBuilder.newBuilder(name).setColumnFamily(ColumnFamilyDescriptorBuilder.of(MESSAGE)).build());
+    }
+    try (Table t = c.getTable(name)) {
+      t.put(new Put(Bytes.toBytes("k")).addColumn(MESSAGE, Bytes.toBytes("x"), Bytes.toBytes("somebody's")));
+    }
+  }
+
+  /** Deletes what is known of the partitions of a queue. */
+  static void forget(Connection c, TableName name) throws Exception {
+    java.util.UUID id;
+    try (Admin admin = c.getAdmin()) {
+      id = java.util.UUID.fromString(admin.getDescriptor(name).getValue("hqueue.incarnation"));
+    }
+    byte[] prefix = Bytes.add(Bytes.toBytes(id.getMostSignificantBits()), Bytes.toBytes(id.getLeastSignificantBits()));
+    int deleted = 0;
+    try (Table t = c.getTable(TableName.valueOf("hqueue:partitions")); ResultScanner rows = t.getScanner(new Scan().setRowPrefixFilter(prefix))) {
+      for (Result r : rows) {
+        t.delete(new Delete(r.getRow()).addColumns(Bytes.toBytes("s"), Bytes.toBytes("s"), r.rawCells()[0].getTimestamp()));
+        deleted++;
+      }
+    }
+    if (deleted == 0) throw new IllegalStateException("no record of " + id);
   }
 
   static void scan(Connection c, TableName name) throws Exception {
