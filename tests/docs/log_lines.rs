@@ -8,7 +8,7 @@ use crate::document::{Document, root};
 #[test]
 fn every_log_line_to_alert_on_is_in_the_source() {
     let mut source = String::new();
-    for folder in ["broker", "storage", "coordination"] {
+    for folder in ["broker", "storage", "coordination", "hbase"] {
         read(&root().join(folder).join("src"), &mut source);
     }
     let operating = Document::read("docs/operating.md");
