@@ -22,8 +22,6 @@ use crate::schema::{HEADERS, INDEX, MESSAGE, parse_row_key};
 const UID: &[u8] = b"hqueue.uid";
 /// Another one for every table that is made.
 const INCARNATION: &[u8] = b"hqueue.incarnation";
-/// Present: it was made by HBase's own tools, and may have messages that we know nothing of.
-const ADOPTED: &[u8] = b"hqueue.adopted";
 
 /// Between two tries of a change: nobody tells when a table is ready for it. All are made until a deadline.
 const BEFORE_A_REPEAT: Duration = Duration::from_millis(200);
@@ -121,8 +119,6 @@ impl Compression {
 pub struct Identity {
     pub uid: Uuid,
     pub incarnation: Uuid,
-    /// See [`adopt`].
-    pub adopted: bool,
 }
 
 /// What HBase has.
@@ -173,11 +169,7 @@ pub async fn describe(gateways: &Gateways, table: &TableName, deadline: Instant)
     };
     let attributes = found.attributes.unwrap_or_default();
     let uuid = |name: &[u8]| attributes.get(name).and_then(|value| Uuid::try_parse_ascii(value).ok());
-    let identity = uuid(UID).zip(uuid(INCARNATION)).map(|(uid, incarnation)| Identity {
-        uid,
-        incarnation,
-        adopted: attributes.contains_key(ADOPTED),
-    });
+    let identity = uuid(UID).zip(uuid(INCARNATION)).map(|(uid, incarnation)| Identity { uid, incarnation });
     let families = found.columns.unwrap_or_default();
     let message = families.iter().find(|family| family.name == MESSAGE);
     Ok(Some(Description {
@@ -201,7 +193,7 @@ pub async fn create(
     uid: Uuid,
     deadline: Instant,
 ) -> Result<Option<Identity>, GatewayError> {
-    let identity = Identity { uid, incarnation: Uuid::new_v4(), adopted: false };
+    let identity = Identity { uid, incarnation: Uuid::new_v4() };
     let call = args().structure(1, &made(table, spec, identity)).list(2, &spec.split_keys).end();
     loop {
         match gateways.call("createTable", call.clone()).await {
@@ -291,7 +283,7 @@ pub async fn why_no_queue(
 /// Takes over a table that HBase's own tools made in the schema: adds what it lacks, and says whose it is. Its rows stay. Brokers that do it
 /// at the same time write the same.
 pub async fn adopt(gateways: &Gateways, table: &TableName, uid: Uuid, deadline: Instant) -> Result<Identity, GatewayError> {
-    let identity = Identity { uid, incarnation: uid, adopted: true };
+    let identity = Identity { uid, incarnation: uid };
     let mut found = descriptor(gateways, table, deadline).await?;
     let families = found.columns.get_or_insert_default();
     for name in [HEADERS, INDEX] {
@@ -302,7 +294,6 @@ pub async fn adopt(gateways: &Gateways, table: &TableName, uid: Uuid, deadline: 
     let attributes = found.attributes.get_or_insert_default();
     attributes.insert(UID.to_vec(), identity.uid.to_string().into_bytes());
     attributes.insert(INCARNATION.to_vec(), identity.incarnation.to_string().into_bytes());
-    attributes.insert(ADOPTED.to_vec(), b"true".to_vec());
     gateways.repeat("modifyTable", args().structure(1, &found).end(), deadline).await.map(nothing)?;
     Ok(identity)
 }

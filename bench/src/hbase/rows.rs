@@ -94,11 +94,11 @@ pub async fn write(gateway: &str, table: &str, plan: &Writing) -> Outcome<Writte
         connections.push((socket, Call::new(table, plan.shape)));
     }
     let first = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    // Far enough from each other: each connection has timestamps of its own.
     let first = u64::try_from(first).unwrap_or(0);
     let begin = Instant::now() + plan.warm_up;
     let mut running = JoinSet::new();
     for (number, (socket, call)) in (0..).zip(connections) {
+        // Each connection has timestamps of its own, a day from the next one's.
         let ids = Ids { partitions: plan.partitions, next: first + number * 100_000_000, number };
         running.spawn(write_one(socket, call, ids, begin, begin + plan.time));
     }

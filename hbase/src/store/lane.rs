@@ -147,8 +147,12 @@ impl HBaseQueue {
     }
 
     fn written(self: &Arc<Self>, chunks: Vec<Chunk>, result: Result<(), StoreError>) {
-        if let Err(error) = &result {
-            tracing::warn!(queue = self.spec.name, %error, "messages could not be written; they may appear later");
+        match &result {
+            Ok(()) => {}
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(queue = self.spec.name, %error, "messages could not be written; they may appear later");
+            }
+            Err(error) => tracing::warn!(queue = self.spec.name, %error, "messages were refused by HBase"),
         }
         let mut due: Vec<i16> = Vec::new();
         for chunk in chunks {
