@@ -63,7 +63,7 @@ impl Adapter for Nats {
         };
         let store = at.data.join("store");
         let text = format!(
-            "listen: \"{}\"\njetstream {{\n  store_dir: {:?}\n  max_file_store: 100GB\n  {sync}\n}}\n",
+            "listen: \"{}\"\nmax_pending: 1GB\njetstream {{\n  store_dir: {:?}\n  max_file_store: 100GB\n  {sync}\n}}\n",
             at.address,
             store.display().to_string()
         );
@@ -139,6 +139,11 @@ impl Adapter for Nats {
                 "consumer",
                 "push, acknowledgement of all up to a message",
                 "documented for batches: an acknowledgement for up to 512 messages that came together",
+            ),
+            knob(
+                "max_pending",
+                "1 GB",
+                "by default it cuts off a consumer that has 64 MB on their way, and delivers what is lost with that minutes later",
             ),
             knob("max_ack_pending", "up to 8,192 messages or 32 MiB", "default 1,000 holds up a fast consumer"),
         ]

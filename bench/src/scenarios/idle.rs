@@ -81,7 +81,7 @@ async fn watch(bench: &Bench, running: &mut Running, set_up: Duration) -> Outcom
     let used = running.usage()?.since(before);
     running.check()?;
     Ok(Figures::default()
-        .with("CPU %", used.cpu.as_secs_f64() / bench.idle.as_secs_f64() * 100.0)
+        .with("CPU %", used.ran.as_secs_f64() / bench.idle.as_secs_f64() * 100.0)
         .with("sleeps/s", used.sleeps as f64 / bench.idle.as_secs_f64())
         .with("RSS MiB", used.resident_bytes as f64 / f64::from(1 << 20))
         .with("set-up s", set_up.as_secs_f64()))

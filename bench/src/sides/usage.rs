@@ -11,6 +11,8 @@ use crate::failure::{Doing, Failure, Outcome};
 pub struct Usage {
     /// In user and in kernel mode, all threads. Resolution 10 ms.
     pub cpu: Duration,
+    /// The same as the scheduler counts it, in nanoseconds, but only of threads that live now: for what does next to nothing.
+    pub ran: Duration,
     /// How often a thread gave up a core because it had nothing to do, in all threads that live now: each is a wake-up.
     pub sleeps: u64,
     /// In memory now, without files that are only cached.
@@ -29,6 +31,7 @@ impl Usage {
         let status = read("status")?;
         Ok(Self {
             cpu: cpu(&read("stat")?).ok_or_else(|| bad("stat"))?,
+            ran: ran(&folder)?,
             sleeps: sleeps(&folder)?,
             resident_bytes: field(&status, "VmRSS:").ok_or_else(|| bad("status"))? * 1024,
             disk_read_bytes: field(&io, "read_bytes:").ok_or_else(|| bad("io"))?,
@@ -51,6 +54,7 @@ impl Usage {
     pub fn and(self, other: Self) -> Self {
         Self {
             cpu: self.cpu + other.cpu,
+            ran: self.ran + other.ran,
             sleeps: self.sleeps + other.sleeps,
             resident_bytes: self.resident_bytes + other.resident_bytes,
             disk_read_bytes: self.disk_read_bytes + other.disk_read_bytes,
@@ -63,6 +67,7 @@ impl Usage {
     pub fn since(self, before: Self) -> Self {
         Self {
             cpu: self.cpu.saturating_sub(before.cpu),
+            ran: self.ran.saturating_sub(before.ran),
             sleeps: self.sleeps.saturating_sub(before.sleeps),
             resident_bytes: self.resident_bytes,
             disk_read_bytes: self.disk_read_bytes.saturating_sub(before.disk_read_bytes),
@@ -119,15 +124,27 @@ fn cpu(stat: &str) -> Option<Duration> {
 }
 
 fn sleeps(folder: &Path) -> Outcome<u64> {
+    let of_thread = |text: &str| field(text, "voluntary_ctxt_switches:");
+    of_threads(folder, "status", of_thread)
+}
+
+/// The first number of `schedstat`, in nanoseconds.
+fn ran(folder: &Path) -> Outcome<Duration> {
+    let of_thread = |text: &str| text.split_ascii_whitespace().next()?.parse().ok();
+    of_threads(folder, "schedstat", of_thread).map(Duration::from_nanos)
+}
+
+/// The sum of what a file of each thread says.
+fn of_threads(folder: &Path, file: &str, number: impl Fn(&str) -> Option<u64>) -> Outcome<u64> {
     let tasks = folder.join("task");
-    let mut sleeps = 0;
+    let mut sum = 0;
     for thread in fs::read_dir(&tasks).doing(|| format!("listing {}", tasks.display()))? {
         let thread = thread.doing(|| format!("listing {}", tasks.display()))?;
         // A thread may end between the two.
-        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-        sleeps += field(&status, "voluntary_ctxt_switches:").unwrap_or(0);
+        let text = fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+        sum += number(&text).unwrap_or(0);
     }
-    Ok(sleeps)
+    Ok(sum)
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {
@@ -143,6 +160,7 @@ mod tests {
     fn this_process_can_be_read() {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.resident_bytes > 100_000, "{usage:?}");
+        assert!(usage.ran > Duration::ZERO, "{usage:?}");
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub struct Endpoint {
     /// Workers with something to send. It has room for every partition of the queue, and a worker stands in it at most once: it
     /// is never full.
     ready: (async_channel::Sender<Arc<SubscriptionWorker>>, async_channel::Receiver<Arc<SubscriptionWorker>>),
+    /// The head of the line, once a sender has looked at it.
+    head: Mutex<Option<Arc<SubscriptionWorker>>>,
     connections: usize,
     /// Senders that run, at most one for each connection.
     senders: AtomicUsize,
@@ -104,6 +106,7 @@ impl Endpoint {
             takes: Mutex::new(takes),
             closed: shared.scope.stop.child_token(),
             ready: async_channel::bounded(shared.partitions.max(1).unsigned_abs().into()),
+            head: Mutex::default(),
             shared,
             senders: AtomicUsize::new(0),
             busy: watch::Sender::new(false),
@@ -161,16 +164,31 @@ impl Endpoint {
     }
 
     pub(super) fn pop(&self) -> Option<Arc<SubscriptionWorker>> {
-        self.ready.1.try_recv().ok()
+        let mut head = self.lock_head();
+        head.take().or_else(|| self.ready.1.try_recv().ok())
+    }
+
+    /// Who is next. It stays in the line.
+    pub(super) fn peek(&self) -> Option<Arc<SubscriptionWorker>> {
+        let mut head = self.lock_head();
+        if head.is_none() {
+            *head = self.ready.1.try_recv().ok();
+        }
+        head.clone()
+    }
+
+    fn lock_head(&self) -> MutexGuard<'_, Option<Arc<SubscriptionWorker>>> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_line_empty(&self) -> bool {
-        self.ready.1.is_empty()
+        self.line() == 0
     }
 
     /// How many partitions stand in line.
     pub(super) fn line(&self) -> usize {
-        self.ready.1.len()
+        let head = self.lock_head();
+        usize::from(head.is_some()) + self.ready.1.len()
     }
 
     /// There is work for one only, and this sender is not the only one.

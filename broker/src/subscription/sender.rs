@@ -21,16 +21,28 @@ const PASSED_OVER_PAUSE: Duration = Duration::from_secs(30);
 /// After an error of the store a partition rests for so long.
 const STORE_ERROR_PAUSE: Duration = Duration::from_secs(1);
 
+/// Who reads ahead during a call.
+#[derive(Debug)]
+enum Ahead {
+    Nothing,
+    /// The one whose call it is.
+    OfItself,
+    /// The one whose call comes next.
+    OfNext(Arc<SubscriptionWorker>),
+}
+
 /// Serves an endpoint's line over one connection until the line is empty.
 #[derive(Debug)]
 pub(super) struct MessageSender {
     endpoint: Arc<Endpoint>,
     caller: Caller,
+    /// What was read during the last call came from the disk.
+    read_from_disk: bool,
 }
 
 impl MessageSender {
     pub(super) fn new(endpoint: Arc<Endpoint>, caller: Caller) -> Self {
-        Self { endpoint, caller }
+        Self { endpoint, caller, read_from_disk: false }
     }
 
     pub(super) async fn run(mut self) {
@@ -217,7 +229,7 @@ impl MessageSender {
         let shared = &self.endpoint.shared;
         trace::pushed(&shared.queue, &shared.name, &self.endpoint.spec.address, &batch.slices);
         let abort = self.endpoint.shared.scope.abort.clone();
-        let ahead = batch.flight.is_none() && self.endpoint.is_line_empty();
+        let ahead = self.reads_ahead(&batch);
         let began = Instant::now();
         let under_way = self.endpoint.health().begin();
         let call = async {
@@ -227,11 +239,14 @@ impl MessageSender {
             }
         };
         let read_ahead = async {
-            if ahead {
-                worker.read_ahead().await;
+            match ahead {
+                Ahead::Nothing => false,
+                Ahead::OfItself => worker.read_ahead().await,
+                Ahead::OfNext(next) => SubscriptionWorker::read_ahead_in_line(&next).await,
             }
         };
-        let (result, ()) = tokio::join!(call, read_ahead);
+        let (result, from_disk) = tokio::join!(call, read_ahead);
+        self.read_from_disk = from_disk;
         let outcome = match result {
             Some(result) => Outcome::of(result, batch.messages),
             None => Outcome::NoAnswer {
@@ -254,6 +269,21 @@ impl MessageSender {
         let next = worker.settle(batch, outcome, charge);
         drop(stay);
         next
+    }
+
+    /// Who reads during the call. What is in memory costs nothing to read later, so who is next in line reads only while the disk is read.
+    fn reads_ahead(&self, batch: &Batch) -> Ahead {
+        if batch.flight.is_some() {
+            return Ahead::Nothing;
+        }
+        if self.endpoint.is_line_empty() {
+            return Ahead::OfItself;
+        }
+        if !batch.cold && !self.read_from_disk {
+            return Ahead::Nothing;
+        }
+        let next = self.endpoint.peek().filter(|next| !next.is_without_order());
+        next.map_or(Ahead::Nothing, Ahead::OfNext)
     }
 
     /// Waits as long as the subscription's rate asks for. It may be paused meanwhile, or moved.

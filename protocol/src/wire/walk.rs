@@ -59,17 +59,12 @@ impl Walker {
             }
             let mut next = *at;
             let kind = match level {
-                Level::Struct => match E::field(bytes, &mut next, 0)? {
+                Level::Struct => match plain_fields::<E>(bytes, at, &mut next, limit)? {
                     None => {
                         self.depth -= 1;
-                        *at = next;
                         continue;
                     }
-                    Some(field) if field.inline.is_some() => {
-                        *at = next;
-                        continue;
-                    }
-                    Some(field) => field.kind,
+                    Some(kind) => kind,
                 },
                 Level::Items { left: 0, .. } => {
                     self.depth -= 1;
@@ -135,6 +130,31 @@ impl Walker {
         }
         self.push(Level::Items { even, odd, left })
     }
+}
+
+/// Steps over the fields of a struct that are strings or have a width, nearly all of them: up to the struct's end (`None`), or up to
+/// the value of another kind, which begins at `next` while `at` stays at its field.
+#[inline]
+fn plain_fields<E: Encoding>(bytes: &[u8], at: &mut usize, next: &mut usize, limit: usize) -> Result<Option<Kind>, WireError> {
+    while *at <= limit {
+        *next = *at;
+        let Some(field) = E::field(bytes, next, 0)? else {
+            *at = *next;
+            return Ok(None);
+        };
+        if field.inline.is_none() {
+            if field.kind == Kind::String {
+                *next = E::size(bytes, next)?.saturating_add(*next);
+            } else if let Some(width) = E::width(field.kind) {
+                // Its bytes need not be there yet.
+                *next += width;
+            } else {
+                return Ok(Some(field.kind));
+            }
+        }
+        *at = *next;
+    }
+    Err(WireError::TooLarge { size: *at, limit })
 }
 
 /// Steps over a value that stands in `outside` containers and whose bytes are all there.

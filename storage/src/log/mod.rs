@@ -1,5 +1,6 @@
 //! Messages in segment files: the store that a broker has by default.
 
+mod buffers;
 mod commit;
 mod count;
 mod counters;

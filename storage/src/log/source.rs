@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
+use super::buffers::Buffer;
 use super::directory::Directory;
 use super::files::FileKey;
 use super::format::block::Place;
@@ -82,10 +83,10 @@ impl<'a> Source<'a> {
 
     /// Reads a stretch past the windows. What the disk cannot read is missing at its end.
     fn read_alone(&self, offset: u64, len: usize) -> io::Result<Bytes> {
-        match read_all(&*self.file, offset, len) {
+        match read_into(&*self.file, offset, self.buffer(len)) {
             Err(error) if is_unreadable(&error) => Ok(Bytes::new()),
             read => {
-                let bytes = read?.freeze();
+                let bytes = read?;
                 self.cache.inspect(|(windows, _)| windows.count_read(bytes.len()));
                 Ok(bytes)
             }
@@ -129,23 +130,26 @@ impl<'a> Source<'a> {
         Ok(window)
     }
 
+    fn buffer(&self, len: usize) -> Buffer {
+        self.cache.map_or_else(|| Buffer::new(len), |(windows, _)| windows.buffer(len))
+    }
+
     fn read_window(&self, number: u64) -> io::Result<Bytes> {
         let begin = number.saturating_mul(WINDOW);
         let len = self.end.saturating_sub(begin).min(WINDOW);
         let len = usize::try_from(len).unwrap_or(0);
-        match read_all(&*self.file, begin, len) {
+        match read_into(&*self.file, begin, self.buffer(len)) {
             Err(error) if is_unreadable(&error) => Ok(read_what_can_be_read(&*self.file, begin, len)),
-            read => read.map(BytesMut::freeze),
+            read => read,
         }
     }
 }
 
-/// Reads `len` bytes, fewer if the file ends before.
-fn read_all(file: &dyn DiskFile, offset: u64, len: usize) -> io::Result<BytesMut> {
-    let mut buffer = BytesMut::zeroed(len);
+/// Fills the buffer; what is read is less if the file ends before.
+fn read_into(file: &dyn DiskFile, offset: u64, mut buffer: Buffer) -> io::Result<Bytes> {
     let mut read = 0;
-    while read < len {
-        match file.read_at(buffer.get_mut(read..).unwrap_or_default(), offset + read as u64) {
+    while let Some(rest) = buffer.as_mut().get_mut(read..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset + read as u64) {
             Ok(0) => break,
             Ok(n) => read += n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -153,7 +157,7 @@ fn read_all(file: &dyn DiskFile, offset: u64, len: usize) -> io::Result<BytesMut
         }
     }
     buffer.truncate(read);
-    Ok(buffer)
+    Ok(Bytes::from_owner(buffer))
 }
 
 /// Does the disk say that it cannot read these bytes, rather than that it cannot read at all at the moment?
@@ -165,7 +169,7 @@ fn is_unreadable(error: &io::Error) -> bool {
 fn read_what_can_be_read(file: &dyn DiskFile, begin: u64, len: usize) -> Bytes {
     let mut window = BytesMut::zeroed(len);
     for (n, page) in window.chunks_mut(PAGE).enumerate() {
-        if let Ok(read) = read_all(file, begin + (n * PAGE) as u64, page.len())
+        if let Ok(read) = read_into(file, begin + (n * PAGE) as u64, Buffer::new(page.len()))
             && let Some(place) = page.get_mut(..read.len())
         {
             place.copy_from_slice(&read);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
+use super::buffers::{Buffer, Buffers};
 use super::counters::Counters;
 use super::directory::Directory;
 use super::files::FileKey;
@@ -16,6 +17,7 @@ use super::files::FileKey;
 pub(super) struct Windows {
     limit_bytes: usize,
     counters: Arc<Counters>,
+    buffers: Arc<Buffers>,
     state: Mutex<State>,
 }
 
@@ -44,7 +46,7 @@ impl Window {
 
 impl Windows {
     pub(super) fn new(limit_bytes: usize, counters: Arc<Counters>) -> Self {
-        Self { limit_bytes, counters, state: Mutex::default() }
+        Self { limit_bytes, counters, buffers: Arc::default(), state: Mutex::default() }
     }
 
     /// The window, from memory if its first `wanted` bytes are there (that of an active segment grows), else by `read`.
@@ -63,6 +65,11 @@ impl Windows {
         self.counters.read(window.len());
         self.lock().put(key, window.clone(), self.limit_bytes);
         Ok(window)
+    }
+
+    /// Memory to read into.
+    pub(super) fn buffer(&self, len: usize) -> Buffer {
+        Buffers::take(&self.buffers, len)
     }
 
     /// Counts a read past the windows.

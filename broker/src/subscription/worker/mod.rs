@@ -95,6 +95,8 @@ struct Progress {
 pub(super) struct Batch {
     pub(super) slices: Vec<StoredSlice>,
     pub(super) messages: u32,
+    /// It came from the disk.
+    pub(super) cold: bool,
     generation: u64,
     /// It is no part of the order: who waits for its end.
     redelivery: Option<oneshot::Sender<Redelivered>>,

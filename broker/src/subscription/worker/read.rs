@@ -30,10 +30,9 @@ impl SubscriptionWorker {
             return Ok(None);
         }
         let Some(mut scanner) = self.take_scanner() else { return Ok(None) };
-        let filled = match scanner.fill(messages, bytes) {
-            Ok(Fill::Cold) => scanner.fill_cold(messages, bytes).await,
-            filled => filled,
-        };
+        let filled = scanner.fill(messages, bytes);
+        let cold = matches!(filled, Ok(Fill::Cold));
+        let filled = if cold { scanner.fill_cold(messages, bytes).await } else { filled };
         let batch =
             filled.and_then(|_| scanner.take(messages, bytes)).and_then(|taken| self.only_the_failed(&mut scanner, taken));
         let missing = scanner.take_missing();
@@ -59,7 +58,7 @@ impl SubscriptionWorker {
         drop(progress);
         let slices = batch?;
         let messages = slices.iter().map(|s| s.count).sum();
-        Ok((messages > 0).then_some(Batch { slices, messages, generation, redelivery: None, flight: None }))
+        Ok((messages > 0).then_some(Batch { slices, messages, cold, generation, redelivery: None, flight: None }))
     }
 
     pub(in crate::subscription) fn is_without_order(&self) -> bool {
@@ -103,17 +102,24 @@ impl SubscriptionWorker {
         Ok(within)
     }
 
-    /// Reads ahead while a call is under way, so that the next batch need not wait for the disk.
-    pub(in crate::subscription) async fn read_ahead(&self) {
+    /// Reads ahead while a call is under way, so that the next batch need not wait for the disk. True: it came from there.
+    pub(in crate::subscription) async fn read_ahead(&self) -> bool {
         let (messages, bytes) = self.limits();
-        let Some(mut scanner) = self.take_scanner() else { return };
-        if let Ok(Fill::Cold) = scanner.fill(messages, bytes)
-            && let Err(error) = scanner.fill_cold(messages, bytes).await
-        {
+        let Some(mut scanner) = self.take_scanner() else { return false };
+        let cold = matches!(scanner.fill(messages, bytes), Ok(Fill::Cold));
+        if cold && let Err(error) = scanner.fill_cold(messages, bytes).await {
             // The same read comes again before the next batch, and its error is handled there.
             tracing::debug!(queue = self.shared.queue, partition = self.partition, "reading ahead: {error}");
         }
         self.give_back(&mut self.lock(), scanner);
+        cold
+    }
+
+    /// The same for one that stands in line. Its turn may come meanwhile, and find nothing to read with.
+    pub(in crate::subscription) async fn read_ahead_in_line(worker: &Arc<Self>) -> bool {
+        let cold = worker.read_ahead().await;
+        Self::wake(worker);
+        cold
     }
 
     pub(super) fn give_back(&self, progress: &mut Progress, mut scanner: MessageScanner) {

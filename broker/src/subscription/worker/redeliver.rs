@@ -80,7 +80,7 @@ impl SubscriptionWorker {
         // What cannot be split was made a moment ago from messages that could be read.
         let (slice, _) = slice.clone().split_front(messages, bytes).unwrap_or((slice, None));
         let generation = progress.generation;
-        Some(Batch { messages: slice.count, slices: vec![slice], generation, redelivery: Some(reply), flight: None })
+        Some(Batch { messages: slice.count, slices: vec![slice], cold: false, generation, redelivery: Some(reply), flight: None })
     }
 
     pub(super) fn redelivered(&self, reply: oneshot::Sender<Redelivered>, sent: u32, outcome: Outcome) -> Next {

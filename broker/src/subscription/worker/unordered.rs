@@ -241,5 +241,5 @@ impl SubscriptionWorker {
 
 fn flight(key: MessageId, slices: Vec<StoredSlice>, generation: u64) -> Batch {
     let messages = slices.iter().map(|slice| slice.count).sum();
-    Batch { slices, messages, generation, redelivery: None, flight: Some(key) }
+    Batch { slices, messages, cold: false, generation, redelivery: None, flight: Some(key) }
 }
