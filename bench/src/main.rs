@@ -55,16 +55,16 @@ struct RunOptions {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// How long producers put in one measurement
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 2)]
     seconds: u64,
     /// How long each side is warmed up before a measurement, in milliseconds
-    #[arg(long, default_value_t = 2000)]
+    #[arg(long, default_value_t = 1000)]
     warm_up_ms: u64,
     /// How long `idle-1000` watches, in seconds
     #[arg(long, default_value_t = 20)]
     idle_seconds: u64,
-    /// GiB that `restart` and `backlog` store
-    #[arg(long, default_value_t = 5.0)]
+    /// GiB that `restart`, `catchup`, `backlog` and the last step of `growth` store
+    #[arg(long, default_value_t = 2.0)]
     store_gib: f64,
     /// Ports of the receiver, each an endpoint of HQueue's subscriber
     #[arg(long, default_value_t = 1)]

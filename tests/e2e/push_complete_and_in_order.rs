@@ -1,6 +1,6 @@
 //! What is put is pushed: all of it, once while nothing fails, in order within a partition.
 
-use hqueue_protocol::generated::THQueueServiceSyncClient;
+use hqueue_protocol::generated::{THQueueAdminServiceSyncClient, THQueueServiceSyncClient, TSubscriberSpec};
 use hqueue_tests::gateway::put_for_ids;
 use hqueue_tests::message::to_put;
 use hqueue_tests::order::{by_partition, check_order};
@@ -106,5 +106,44 @@ fn concurrent_puts_have_one_order() {
         let own: Vec<&str> = accepted.iter().map(|m| m.text()).filter(|t| t.starts_with(&format!("{putter} "))).collect();
         let sent: Vec<String> = (0..100).map(|n| format!("{putter} {n}")).collect();
         assert!(own == sent, "what one putter sent one after the other stays so");
+    }
+}
+
+/// Behind a restart nothing is in memory. While a call is under way whoever is next in its endpoint's line reads already, and may get its
+/// turn at the other endpoint meanwhile.
+#[test]
+fn a_backlog_on_the_disk_arrives_whole_over_one_connection_and_over_two() {
+    const PARTITIONS: i16 = 8;
+    let mut broker = Broker::start();
+    broker.create("q", PARTITIONS.into());
+    let filler = "x".repeat(20_000);
+    for round in 0..10 {
+        for partition in 0..PARTITIONS {
+            let values: Vec<_> = (0..20).map(|n| format!("{} {filler}", round * 20 + n)).collect();
+            broker.put("q", partition, &values);
+        }
+    }
+    broker.stop();
+    broker.restart();
+    let total = usize::from(PARTITIONS.unsigned_abs()) * 200;
+    let (alone, pair) = (Consumer::start(), [Consumer::start(), Consumer::start()]);
+    let options = Some([("batch-bytes".to_owned(), "300000".to_owned())].into());
+    let addresses: Vec<_> = pair.iter().map(Consumer::address).collect();
+    let spec = TSubscriberSpec::new(b"pair".to_vec(), addresses, Vec::new(), Vec::new(), "earliest".to_owned(), options);
+    broker.admin().add_subscriber("q".into(), spec).unwrap();
+    broker.subscribe("q", "alone", &alone.address(), &[("batch-bytes", "300000")]);
+    for subscription in ["alone", "pair"] {
+        broker.wait_for_no_lag("q", subscription);
+    }
+    assert!(broker.metrics().sum("hqueue_disk_read_bytes_total", &[]) > 30e6, "it was read from the disk");
+    let of_pair: Vec<_> = pair.iter().map(Consumer::accepted).collect();
+    assert!(of_pair.iter().all(|accepted| !accepted.is_empty()), "both were called");
+    for accepted in of_pair.iter().chain([&alone.accepted()]) {
+        assert_eq!(check_order(accepted), 0, "nothing comes twice");
+    }
+    assert_eq!((alone.count(), pair.iter().map(Consumer::count).sum::<usize>()), (total, total));
+    for (partition, came) in by_partition(&alone.accepted()) {
+        let numbers = came.iter().map(|m| m.text().split_once(' ').unwrap().0.parse::<usize>().unwrap());
+        assert!(numbers.eq(0..200), "partition {partition}: complete and in order");
     }
 }
