@@ -90,7 +90,7 @@ pub struct Bench {
     pub endpoints: usize,
     /// Queues over which the throughput scenarios spread, each with 8 partitions.
     pub queues: u16,
-    /// For `restart` and `backlog`.
+    /// For `restart`, `catchup`, `backlog` and `growth`.
     pub store_bytes: u64,
     /// For `idle-1000`: how long nothing happens.
     pub idle: Duration,
