@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hqueue_bench::failure::{Doing, Failure, Outcome};
 use hqueue_bench::hbase::HBase;
 use hqueue_bench::peers::Peer;
-use hqueue_bench::report::{Machine, Report, print, write_page};
+use hqueue_bench::report::{Machine, Report, Took, print, write_page};
 use hqueue_bench::scenarios::{self, Bench, Scenario};
 use hqueue_bench::sides::Places;
 use hqueue_bench::{echo, floor};
@@ -66,8 +66,8 @@ struct RunOptions {
     /// GiB that `restart`, `catchup`, `backlog` and the last step of `growth` store
     #[arg(long, default_value_t = 2.0)]
     store_gib: f64,
-    /// Ports of the receiver, each an endpoint of HQueue's subscriber
-    #[arg(long, default_value_t = 1)]
+    /// Ports of the receiver, each an endpoint of HQueue's subscriber; one where there are many subscribers
+    #[arg(long, default_value_t = 4)]
     endpoints: usize,
     /// Queues over which the throughput scenarios spread, each with 8 partitions
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -189,12 +189,14 @@ async fn run(options: RunOptions) -> Outcome<()> {
         }
         named => named.to_vec(),
     };
-    let mut report = Report { machine: Machine::look(&bench.places), peers: Vec::new(), scenarios: Vec::new() };
+    let mut report = Report { machine: Machine::look(&bench.places), peers: Vec::new(), scenarios: Vec::new(), took: Vec::new() };
     for peer in &bench.places.peers {
         report.peers.push(peer.report(&bench.places)?);
     }
     for scenario in wanted {
+        let began = Instant::now();
         report.scenarios.extend(scenarios::run(scenario, &bench).await?);
+        report.took.push(Took { scenario: scenario.to_string(), minutes: began.elapsed().as_secs_f64() / 60.0 });
         if let Some(path) = &options.json {
             write_json(path, &report)?;
         }

@@ -194,8 +194,9 @@ impl Producer {
 
     async fn run_open(&mut self, schedule: Schedule, until: Until) -> Outcome<Puts> {
         let [first, period] = [schedule.first, schedule.period].map(Duration::from_nanos);
-        let ticker = Ticker::every(first, period).doing(|| "making a timer".to_owned())?;
+        // The clock is read before the timer begins: a tick that came before its put is due would send it a whole period late.
         let (began, mut sent) = (self.clock.now_ns(), 0);
+        let ticker = Ticker::every(first, period).doing(|| "making a timer".to_owned())?;
         while goes_on(until, sent) {
             tokio::select! {
                 answers = self.link.answered(), if !self.began_at.is_empty() => self.note_answers(answers?)?,

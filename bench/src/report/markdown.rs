@@ -42,6 +42,7 @@ pub fn write(reports: &[Report], page: &Path) -> Outcome<()> {
     for report in reports {
         machine(&mut text, report);
     }
+    took(&mut text, reports);
     goals(&mut text, &scenarios);
     put!(text, "\n## Pictures\n");
     let beside = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -79,6 +80,16 @@ fn machine(text: &mut String, report: &Report) {
 }
 
 /// Every goal once: against the best peer where it is about peers.
+fn took(text: &mut String, reports: &[Report]) {
+    let all: Vec<_> = reports.iter().flat_map(|report| &report.took).collect();
+    if all.is_empty() {
+        return;
+    }
+    let minutes: f64 = all.iter().map(|took| took.minutes).sum();
+    let each: Vec<_> = all.iter().map(|took| format!("{} {:.1}", took.scenario, took.minutes)).collect();
+    put!(text, "\nMinutes that it took, starts and warming up included: {}; together {minutes:.0}.\n", each.join(", "));
+}
+
 fn goals(text: &mut String, scenarios: &[&ScenarioReport]) {
     put!(text, "\n## Goals\n\n| scenario | figure | goal | reached | spread | |\n|---|---|---|---|---|---|");
     for scenario in scenarios {

@@ -29,6 +29,17 @@ pub struct Report {
     #[serde(default)]
     pub peers: Vec<PeerReport>,
     pub scenarios: Vec<ScenarioReport>,
+    /// In reports of before it was noted: empty.
+    #[serde(default)]
+    pub took: Vec<Took>,
+}
+
+/// How long a scenario took, all its rounds, with starts and warming up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Took {
+    /// As on the command line.
+    pub scenario: String,
+    pub minutes: f64,
 }
 
 /// What took part beside HQueue, and how it was set.
@@ -65,6 +76,7 @@ impl Report {
             return Some(other);
         }
         self.scenarios.extend(other.scenarios);
+        self.took.extend(other.took);
         None
     }
 }

@@ -30,9 +30,8 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
         sides.push(Side::Peer(crate::peers::Peer::RabbitMq));
     }
     for _ in 0..bench.rounds {
-        rounds.begin();
-        for side in &sides {
-            rounds.add(side.name(), measure(bench, *side).await)?;
+        for side in rounds.begin_with(sides.clone()) {
+            rounds.add(side.name(), measure(bench, side).await)?;
         }
     }
     let settings = json!({
@@ -47,8 +46,14 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
 async fn measure(bench: &Bench, side: Side) -> Outcome<Figures> {
     // Half of the producers make the backlog, the others what is new.
     let load = |producers, shape| Load { queues: 1, partitions: PARTITIONS, producers, in_flight: 4, shape };
-    let all = Flow { load: load(2 * PRODUCERS, BULK), durability: Durability::Async, pace: Pace::Open(RATE), subscribers: 2 };
-    let mut live = Live::start(side, &bench.places, &all.plan(bench)).await?;
+    let all = Flow {
+        load: load(2 * PRODUCERS, BULK),
+        durability: Durability::Async,
+        pace: Pace::Open(RATE),
+        subscribers: 2,
+        endpoints: bench.endpoints,
+    };
+    let mut live = Live::start(side, &bench.places, &all.plan()).await?;
     let [fresh, late] = live.intakes.as_slice() else {
         return Err(Failure::Side("not two subscribers".to_owned()));
     };

@@ -28,12 +28,11 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
 
 async fn measure(bench: &Bench, rate: u32, durability: Durability) -> Outcome<ScenarioReport> {
     let load = Load { queues: 1, partitions: PARTITIONS, producers: PRODUCERS, in_flight: 1, shape: SHAPE };
-    let flow = Flow { load, durability, pace: Pace::Open(rate), subscribers: 1 };
+    let flow = Flow { load, durability, pace: Pace::Open(rate), subscribers: 1, endpoints: bench.endpoints };
     let name = format!("e2e-fixed, {rate}/s, {}", durability.name());
     let mut rounds = Rounds::of(&name);
     for _ in 0..bench.rounds {
-        rounds.begin();
-        for side in bench.places.sides_with(durability) {
+        for side in rounds.begin_with(bench.places.sides_with(durability)) {
             rounds.add(side.name(), flow::measure(side, bench, &flow).await)?;
         }
     }

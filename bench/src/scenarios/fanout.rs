@@ -23,9 +23,8 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
     let mut sides = bench.places.sides_with(Durability::Sync);
     sides.retain(|side| side.has_subscribers(2));
     for _ in 0..bench.rounds {
-        rounds.begin();
-        for side in &sides {
-            rounds.add(side.name(), measure(bench, *side).await)?;
+        for side in rounds.begin_with(sides.clone()) {
+            rounds.add(side.name(), measure(bench, side).await)?;
         }
     }
     let settings = json!({
@@ -39,7 +38,7 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
 
 async fn measure(bench: &Bench, side: Side) -> Outcome<Figures> {
     let load = Load { queues: 1, partitions: PARTITIONS, producers: PRODUCERS, in_flight: 1, shape: SHAPE };
-    let mut flow = Flow { load, durability: Durability::Sync, pace: Pace::Open(RATE), subscribers: 1 };
+    let mut flow = Flow { load, durability: Durability::Sync, pace: Pace::Open(RATE), subscribers: 1, endpoints: 1 };
     let (mut points, mut steps, mut read): (Vec<(f64, f64)>, Figures, f64) = (Vec::new(), Figures::default(), 0.0);
     for subscribers in SUBSCRIBERS {
         flow.subscribers = subscribers;

@@ -47,15 +47,17 @@ pub(super) struct Flow {
     pub(super) durability: Durability,
     pub(super) pace: Pace,
     pub(super) subscribers: usize,
+    /// Ports of each subscriber, where a side pushes to ports.
+    pub(super) endpoints: usize,
 }
 
 impl Flow {
     /// As fast as answers come, to one subscriber.
-    pub(super) fn closed(load: Load, durability: Durability) -> Self {
-        Self { load, durability, pace: Pace::Closed, subscribers: 1 }
+    pub(super) fn closed(bench: &Bench, load: Load, durability: Durability) -> Self {
+        Self { load, durability, pace: Pace::Closed, subscribers: 1, endpoints: bench.endpoints }
     }
 
-    pub(super) fn plan(&self, bench: &Bench) -> Plan {
+    pub(super) fn plan(&self) -> Plan {
         let ages = match self.pace {
             Pace::Closed => Ages::First,
             Pace::Open(_) => Ages::Every,
@@ -64,7 +66,7 @@ impl Flow {
             durability: self.durability,
             load: self.load.clone(),
             subscribers: self.subscribers,
-            endpoints: bench.endpoints,
+            endpoints: self.endpoints,
             ages,
         }
     }
@@ -80,7 +82,7 @@ impl Flow {
 
 /// Lets the load run through fresh processes of the side, from the first put until the last subscriber has acknowledged the last message.
 pub(super) async fn measure(side: Side, bench: &Bench, flow: &Flow) -> Outcome<Figures> {
-    let mut live = Live::start(side, &bench.places, &flow.plan(bench)).await?;
+    let mut live = Live::start(side, &bench.places, &flow.plan()).await?;
     let mut producers = live.producers(&flow.load).await?;
     let warm = producers.run_at(flow.pace, flow.until(bench, bench.warm_up)).await;
     let warm = live.explained(warm)?;

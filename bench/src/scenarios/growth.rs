@@ -68,8 +68,8 @@ async fn at(bench: &Bench, side: Side, axis: &Axis, step: u32) -> Outcome<Figure
     let subscribers = if is("subscribers") { step as usize } else { 1 };
     let load = |producers, shape| Load { queues: 1, partitions, producers, in_flight: 4, shape };
     let pace = Pace::Open(axis.rate);
-    let flow = Flow { load: load(2 * PRODUCERS, SHAPE), durability: Durability::Sync, pace, subscribers };
-    let mut live = Live::start(side, &bench.places, &flow.plan(bench)).await?;
+    let flow = Flow { load: load(2 * PRODUCERS, SHAPE), durability: Durability::Sync, pace, subscribers, endpoints: 1 };
+    let mut live = Live::start(side, &bench.places, &flow.plan()).await?;
     let mut before = 0;
     if is("backlog") && step > 0 {
         // It was all taken: what is stored, and not what is behind.

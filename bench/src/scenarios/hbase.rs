@@ -36,7 +36,7 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
 async fn measure(bench: &Bench, hbase: &HBase, shape: PutShape) -> Outcome<ScenarioReport> {
     let name = format!("hbase, {} x {} B", shape.messages, shape.value_bytes);
     let load = Load { queues: 1, partitions: PARTITIONS, producers: PRODUCERS, in_flight: IN_FLIGHT, shape };
-    let flow = Flow::closed(load, Durability::Sync);
+    let flow = Flow::closed(bench, load, Durability::Sync);
     let writing = Writing { connections: CONNECTIONS, shape, partitions: PARTITIONS, warm_up: bench.warm_up, time: bench.time };
     let mut rounds = Rounds::of(&name);
     for _ in 0..bench.rounds {

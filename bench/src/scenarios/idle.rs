@@ -64,9 +64,9 @@ async fn measure(bench: &Bench) -> Outcome<Figures> {
 async fn measure_peer(bench: &Bench, peer: Peer) -> Outcome<Figures> {
     let load = Load { queues: 1, partitions: PARTITIONS, producers: 1, in_flight: 16, shape: SHAPE };
     let durability = Durability::Sync;
-    let flow = Flow::closed(load, durability);
+    let flow = Flow::closed(bench, load, durability);
     let began = Instant::now();
-    let mut live = Live::start(Side::Peer(peer), &bench.places, &flow.plan(bench)).await?;
+    let mut live = Live::start(Side::Peer(peer), &bench.places, &flow.plan()).await?;
     let set_up = began.elapsed();
     let mut producers = live.producers(&flow.load).await?;
     producers.run(Until::Puts(u64::from(PARTITIONS))).await?;

@@ -20,6 +20,7 @@ mod slow_subscriber;
 mod syncs;
 mod throughput;
 
+use std::fmt;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -73,6 +74,12 @@ pub enum Scenario {
     /// Messages in the HBase of `--hbase`, beside rows that are only written; not without that option
     #[value(name = "hbase")]
     HBase,
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
+    }
 }
 
 /// How long and how often.

@@ -34,11 +34,10 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
 
 async fn measure(bench: &Bench, name: &str, clients: u32, goals: &[Goal]) -> Outcome<ScenarioReport> {
     let load = Load { queues: 1, partitions: PARTITIONS, producers: clients, in_flight: 1, shape: SHAPE };
-    let flow = Flow::closed(load, Durability::Sync);
+    let flow = Flow::closed(bench, load, Durability::Sync);
     let mut rounds = Rounds::of(name);
     for _ in 0..bench.rounds {
-        rounds.begin();
-        for side in bench.places.sides_with(Durability::Sync) {
+        for side in rounds.begin_with(bench.places.sides_with(Durability::Sync)) {
             rounds.add(side.name(), flow::measure(side, bench, &flow).await)?;
         }
     }

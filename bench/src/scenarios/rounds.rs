@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::report::{Figures, Round};
+use crate::sides::Side;
 
 /// All rounds of a scenario, and why some measurements have no figure.
 #[derive(Debug, Default)]
@@ -20,6 +21,16 @@ impl Rounds {
     /// Begins the next round. Ratios compare what is in one round only.
     pub(super) fn begin(&mut self) {
         self.rounds.push(Round::default());
+    }
+
+    /// Begins the next round, and says in which order its sides take turns: every second time backwards, so that nobody always comes
+    /// behind the same one.
+    pub(super) fn begin_with(&mut self, mut sides: Vec<Side>) -> Vec<Side> {
+        self.begin();
+        if self.rounds.len().is_multiple_of(2) {
+            sides.reverse();
+        }
+        sides
     }
 
     /// Adds what one side has done. What ends a measurement without a figure is kept; what makes all of them senseless is returned.

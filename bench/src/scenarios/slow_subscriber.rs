@@ -28,9 +28,8 @@ pub(super) async fn run(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
     // The library's listeners cannot be slow without holding up the driver.
     sides.retain(|side| side.has_subscribers(SUBSCRIBERS) && *side != Side::Sdk);
     for _ in 0..bench.rounds {
-        rounds.begin();
-        for side in &sides {
-            rounds.add(side.name(), measure(bench, *side).await)?;
+        for side in rounds.begin_with(sides.clone()) {
+            rounds.add(side.name(), measure(bench, side).await)?;
         }
     }
     let settings = json!({
@@ -66,8 +65,8 @@ async fn measure(bench: &Bench, side: Side) -> Outcome<Figures> {
 /// The ages at the first two subscribers while the others behave as told, and the side's memory at the end.
 async fn others(bench: &Bench, side: Side, behaviours: &[Behaviour]) -> Outcome<(Latencies, f64)> {
     let load = Load { queues: 1, partitions: PARTITIONS, producers: PRODUCERS, in_flight: 1, shape: SHAPE };
-    let flow = Flow { load, durability: Durability::Sync, pace: Pace::Open(RATE), subscribers: SUBSCRIBERS };
-    let mut live = Live::start(side, &bench.places, &flow.plan(bench)).await?;
+    let flow = Flow { load, durability: Durability::Sync, pace: Pace::Open(RATE), subscribers: SUBSCRIBERS, endpoints: 1 };
+    let mut live = Live::start(side, &bench.places, &flow.plan()).await?;
     for (intake, behaviour) in live.intakes.iter().skip(OTHERS).zip(behaviours) {
         intake.behave(*behaviour);
     }

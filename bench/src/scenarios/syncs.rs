@@ -42,8 +42,8 @@ async fn measure(bench: &Bench, durability: Durability) -> Outcome<ScenarioRepor
 
 async fn count(side: Side, bench: &Bench, durability: Durability) -> Outcome<Figures> {
     let load = Load { queues: 1, partitions: PARTITIONS, producers: 1, in_flight: 1, shape: SHAPE };
-    let flow = Flow::closed(load, durability);
-    let mut live = Live::start(side, &bench.places, &flow.plan(bench)).await?;
+    let flow = Flow::closed(bench, load, durability);
+    let mut live = Live::start(side, &bench.places, &flow.plan()).await?;
     let mut producers = live.producers(&flow.load).await?;
     // What is made at the beginning is made.
     let warm = producers.run(Until::Puts(u64::from(PARTITIONS))).await;

@@ -48,13 +48,12 @@ pub(super) async fn run_async(bench: &Bench) -> Outcome<Vec<ScenarioReport>> {
 async fn measure(bench: &Bench, size: &Size, durability: Durability) -> Outcome<ScenarioReport> {
     let load =
         Load { queues: bench.queues, partitions: PARTITIONS, producers: PRODUCERS, in_flight: IN_FLIGHT, shape: size.shape };
-    let flow = Flow::closed(load, durability);
+    let flow = Flow::closed(bench, load, durability);
     let queues = if bench.queues == 1 { String::new() } else { format!(", {} queues", bench.queues) };
     let name = format!("{}, {}{queues}", size.name, durability.name());
     let mut rounds = Rounds::of(&name);
     for _ in 0..bench.rounds {
-        rounds.begin();
-        for side in bench.places.sides_with(durability) {
+        for side in rounds.begin_with(bench.places.sides_with(durability)) {
             rounds.add(side.name(), flow::measure(side, bench, &flow).await)?;
         }
     }

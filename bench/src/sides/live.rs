@@ -1,10 +1,12 @@
 //! A side with subscribers that listen to it, whatever its client is.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Places, Running, Setup, Side, sdk};
 use crate::driver::{Ages, Clock, FrameLink, Intake, Link, Load, Producers, Receiver};
-use crate::failure::Outcome;
+use crate::failure::{Doing, Outcome};
 use crate::messages::Ledger;
 use crate::peers::{self, Hearing};
 use crate::setting::Durability;
@@ -39,8 +41,18 @@ pub struct Live {
     clock: Clock,
 }
 
+/// Waits until the disk is done with what the side before has written and removed. A file system that is mounted with `discard` tells
+/// the disk of what was freed when its journal is written, so one more write of the journal is waited for.
+fn settle(data: &Path) -> Outcome<()> {
+    rustix::fs::sync();
+    let path = data.join("settled");
+    let written = File::create(&path).and_then(|file| file.sync_all());
+    written.and_then(|()| std::fs::remove_file(&path)).doing(|| format!("writing {}", path.display()))
+}
+
 impl Live {
     pub async fn start(side: Side, places: &Places, plan: &Plan) -> Outcome<Self> {
+        settle(&places.data)?;
         let clock = Clock::start();
         let (producers, partitions) = (plan.load.producers as usize, usize::from(plan.load.all_partitions()));
         let intake = || Arc::new(Intake::new(Ledger::new(producers, partitions), clock, plan.ages));

@@ -222,7 +222,6 @@ impl QueueLog {
                 self.reuse_retired(writer);
                 Ok(())
             }
-            Command::Sync => self.sync_now(writer),
         }
     }
 

@@ -64,8 +64,6 @@ pub(super) enum Command {
     DropAll,
     /// Keep or delete the files of segments that are gone.
     GiveBack,
-    /// Sync what is only written.
-    Sync,
 }
 
 impl Waiting {

@@ -29,6 +29,7 @@ mod shared;
 mod source;
 mod store;
 mod sweep;
+mod sync;
 mod walk;
 mod windows;
 mod write;

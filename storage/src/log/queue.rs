@@ -34,8 +34,8 @@ use crate::tails::Tail;
 /// Places of damage that are remembered, so that each is counted and reported once.
 const DAMAGES: usize = 10_000;
 
-/// Locks are taken in this order: writer, intake, segments, a partition. None is held while another thread is waited for, the writer's
-/// while a disk is.
+/// Locks are taken in this order: writer, syncing, intake, segments, a partition. None is held while another thread is waited for, the
+/// first two while a disk is.
 #[derive(Debug)]
 pub(super) struct QueueLog {
     pub(super) spec: QueueSpec,
@@ -57,6 +57,8 @@ pub(super) struct QueueLog {
     /// The last block that arrived, by the clock, before its predecessor: behind it arrivals rise.
     last_step: Mutex<LogPosition>,
     writer: Mutex<Writer>,
+    /// Held while what was written before is synced.
+    pub(super) syncing: Mutex<()>,
     listener: RwLock<Arc<dyn CommitListener>>,
     /// What `Intake::status` says, for those who only read.
     closed: AtomicBool,
@@ -117,6 +119,7 @@ impl QueueLog {
             floor_epoch: AtomicU64::new(found.floor_epoch),
             last_step: Mutex::new(found.last_step),
             writer: Mutex::new(found.writer),
+            syncing: Mutex::new(()),
             listener: RwLock::new(listener),
             closed: AtomicBool::new(false),
             has_retired: AtomicBool::new(false),
@@ -246,6 +249,13 @@ impl QueueLog {
         while intake.committing {
             intake = self.idle.wait(intake).unwrap_or_else(PoisonError::into_inner);
         }
+        let is_poisoned = matches!(intake.status, Status::Poisoned(_));
+        drop(intake);
+        if !is_poisoned {
+            // A failure shows in the status.
+            let _ = self.settle(self.sync_now(&mut self.writer()));
+        }
+        let mut intake = self.intake();
         std::mem::replace(&mut intake.status, Status::Closed) == Status::Closed
     }
 

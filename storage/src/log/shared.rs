@@ -15,7 +15,7 @@ use super::windows::Windows;
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::expiry::SharedExpiryClock;
-use crate::store::StoreError;
+use crate::store::{Durability, StoreError};
 use crate::tails::Tails;
 
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Shared {
     expiry: SharedExpiryClock,
     /// Writes and syncs.
     pub(super) io: Pool,
+    /// Syncs of what was acknowledged when it was written, which no group waits for.
+    pub(super) syncs: Pool,
     /// Reads of what memory does not hold, and opening queues.
     pub(super) readers: Pool,
     /// The sweep and the index.
@@ -45,6 +47,7 @@ impl Shared {
         Ok(Self {
             expiry: SharedExpiryClock::starting(&*clock),
             io: Pool::start("hqueue-io", options.io_threads)?,
+            syncs: Pool::start("hqueue-sync", sync_threads(options.durability))?,
             readers: Pool::start("hqueue-read", options.read_threads)?,
             upkeep: Pool::start("hqueue-upkeep", 1)?,
             tails: Tails::new(options.tail_cache_bytes),
@@ -70,6 +73,7 @@ impl Shared {
         self.readers.stop();
         self.upkeep.stop();
         self.io.stop();
+        self.syncs.stop();
     }
 
     /// An error of the file system, told by kind.
@@ -79,6 +83,14 @@ impl Shared {
             return StoreError::NoSpace { path: path.to_owned(), free_bytes };
         }
         StoreError::Io { what, path: path.to_owned(), reason: error.to_string() }
+    }
+}
+
+/// None where groups are synced by who writes them.
+const fn sync_threads(durability: Durability) -> usize {
+    match durability {
+        Durability::Sync => 0,
+        Durability::Async => 2,
     }
 }
 

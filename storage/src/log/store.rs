@@ -219,7 +219,6 @@ impl Core {
             if !log.is_poisoned() {
                 // A failure shows in what the close returns.
                 drop(log.command(Command::KeepTrims));
-                drop(log.command(Command::Sync));
             }
             if log.close() {
                 closed.push(log.spec.uid);

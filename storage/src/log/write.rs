@@ -3,17 +3,14 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
 use super::commit::Failure;
 use super::format::header::{LogPosition, PAGE};
 use super::group::Group;
-use super::intake::Command;
 use super::queue::QueueLog;
 use super::shared::is_no_space;
 use super::writer::{Active, Writer};
-use crate::disk::{DiskFile, write_all_at};
+use crate::disk::write_all_at;
 use crate::store::{Durability, StoreError};
 
 /// A group that makes its file grow has zeros written behind it if it has fewer bytes: a longer one is worth its own sync.
@@ -21,9 +18,6 @@ const LARGE_GROUP: u64 = 256 << 10;
 
 /// So many zeros at most.
 const MOST_ZEROS: u64 = 1 << 20;
-
-/// What was written is let go of in pieces of so many bytes.
-const LET_GO: u64 = 8 << 20;
 
 impl QueueLog {
     /// Writes a group where the last one ended, and syncs as the durability says. On a full disk it goes to a file that has its space
@@ -73,15 +67,11 @@ impl QueueLog {
         active.file_len = active.file_len.max(end + padding);
         match self.shared.options.durability {
             Durability::Sync => self.sync(&*file, path)?,
-            Durability::Async => {
-                if active.unsynced.replace(file).is_none() {
-                    self.sync_later();
-                }
-            }
+            Durability::Async => self.note_unsynced(active, file, start.offset..end),
         }
         active.end = end;
         if active.unsynced.is_none() {
-            self.let_go(active, end / LET_GO * LET_GO);
+            self.let_go_synced(active);
         }
         Ok(())
     }
@@ -98,50 +88,8 @@ impl QueueLog {
         until.saturating_sub(end)
     }
 
-    pub(super) fn sync(&self, file: &dyn DiskFile, path: &Path) -> Result<(), Failure> {
-        let began = Instant::now();
-        file.sync_data().map_err(|error| Failure::Uncertain(format!("sync of {}: {error}", path.display())))?;
-        self.shared.counters.synced(began.elapsed());
-        Ok(())
-    }
-
     pub(super) fn refused(&self, what: &'static str, path: &Path, error: &io::Error) -> Failure {
         Failure::Refused(self.shared.error(what, path, error))
-    }
-
-    fn sync_later(self: &Arc<Self>) {
-        let log = Arc::downgrade(self);
-        let sync = move || {
-            if let Some(log) = log.upgrade() {
-                // Nobody waits for it.
-                drop(log.command(Command::Sync));
-            }
-        };
-        self.shared.io.submit_at(Instant::now() + self.shared.options.async_sync, sync);
-    }
-
-    pub(super) fn sync_now(&self, writer: &mut Writer) -> Result<(), Failure> {
-        let Some(active) = &mut writer.active else { return Ok(()) };
-        if let Some(file) = active.unsynced.take() {
-            self.sync(&*file, &active.segment.path)?;
-            self.let_go(active, active.end / LET_GO * LET_GO);
-        }
-        Ok(())
-    }
-
-    /// Lets the system use the memory of what has been written below `until`, and synced. Recent messages are in this process's memory,
-    /// and a second copy of them would only take the place of other things; fresh memory for it costs more than the write itself on
-    /// machines whose memory is handed out when it is touched. Where somebody reads what has left our memory, the copy is kept.
-    pub(super) fn let_go(&self, active: &mut Active, until: u64) {
-        if until <= active.let_go {
-            return;
-        }
-        let from = std::mem::replace(&mut active.let_go, until);
-        if !self.is_read_cold.swap(false, Relaxed)
-            && let Ok(file) = self.open_segment(&active.segment)
-        {
-            file.let_go(from..until);
-        }
     }
 }
 

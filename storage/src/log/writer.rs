@@ -47,8 +47,17 @@ pub(super) struct Active {
     pub(super) file_len: u64,
     /// Below, the system need not keep in memory what was written.
     pub(super) let_go: u64,
-    /// The file, while something in it is not synced.
-    pub(super) unsynced: Option<Arc<dyn DiskFile>>,
+    pub(super) unsynced: Option<Unsynced>,
+}
+
+/// What was written and is not synced.
+#[derive(Debug)]
+pub(super) struct Unsynced {
+    pub(super) file: Arc<dyn DiskFile>,
+    /// Where it begins; it ends where the next group begins.
+    pub(super) from: u64,
+    /// So much has gathered that it is synced at once.
+    pub(super) is_hurried: bool,
 }
 
 /// Files that one log keeps for later use at most.

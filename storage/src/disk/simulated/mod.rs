@@ -2,6 +2,7 @@
 
 mod content;
 mod faults;
+mod gate;
 mod names;
 
 use std::collections::HashSet;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::content::Content;
 use self::faults::Faults;
+use self::gate::Gate;
 use self::names::{Names, Node};
 use super::{DirEntry, Disk, DiskDir, DiskFile, DiskLock, MAX_SLICES};
 
@@ -38,6 +40,7 @@ pub struct SimulatedDisk {
 struct State {
     names: Names,
     faults: Faults,
+    syncs: Arc<Gate>,
     boots: u64,
     native_root: Option<PathBuf>,
     locks: HashSet<PathBuf>,
@@ -66,6 +69,7 @@ impl SimulatedDisk {
         let after = State {
             names: state.names.after(how),
             faults: Faults::default(),
+            syncs: Arc::default(),
             boots: state.boots + u64::from(how != PowerCut::KeepAll),
             native_root: state.native_root.clone(),
             locks: HashSet::new(),
@@ -98,6 +102,11 @@ impl SimulatedDisk {
     /// After `after` more syncs of files, `count` of them fail (`EIO`), and what they should have made durable never becomes so.
     pub fn fail_syncs(&self, after: u64, count: u64) {
         self.lock().faults.fail_syncs(after, count);
+    }
+
+    /// While set, syncs of files do not end, and everything else goes on.
+    pub fn hold_syncs(&self, hold: bool) {
+        self.lock().syncs.set_closed(hold);
     }
 
     /// While set, whatever needs a new file descriptor fails (`EMFILE`): creating and opening files and folders, listing and removing
@@ -311,6 +320,8 @@ impl DiskFile for SimulatedFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let gate = Arc::clone(&self.state().syncs);
+        gate.pass();
         let mut state = self.state();
         state.faults.power()?;
         state.faults.operation()?;

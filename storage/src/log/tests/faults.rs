@@ -278,3 +278,38 @@ async fn without_sync_appends_are_answered_at_once_and_synced_soon() {
     assert!(queue.all(0).await.ids().ends_with(&more));
     store.close().await;
 }
+
+#[tokio::test]
+async fn without_sync_nobody_waits_for_a_slow_sync_but_a_close() {
+    let mut rig = Rig::simulated();
+    rig.options.durability = crate::store::Durability::Async;
+    // A new segment begins behind a synced one.
+    rig.options.segment_bytes = 1 << 30;
+    let store = rig.open();
+    let queue = rig.queue(&store).await;
+    queue.put(0, &["begins the segment"]).await;
+    rig.simulated.hold_syncs(true);
+    let begun = store.counters().syncs;
+    // Longer than it takes until a sync is due.
+    let until = std::time::Instant::now() + 3 * rig.options.async_sync;
+    let puts = async {
+        let mut ids = Vec::new();
+        while std::time::Instant::now() < until {
+            ids.extend(queue.put(0, &["is answered while the disk does not answer"]).await);
+        }
+        ids
+    };
+    let ids = tokio::time::timeout(std::time::Duration::from_secs(20), puts).await;
+    let mut close = std::pin::pin!(store.close());
+    let waits = tokio::time::timeout(std::time::Duration::from_millis(50), &mut close).await;
+    rig.simulated.hold_syncs(false);
+    let ids = ids.expect("puts wait for a sync");
+    assert!(waits.is_err(), "a close does not wait for what it promises");
+    close.await;
+    assert!(store.counters().syncs > begun);
+    rig.cut_power(PowerCut::LoseUnsynced);
+    let store = rig.open();
+    let queue = rig.queue(&store).await;
+    assert!(queue.all(0).await.ids().ends_with(&ids));
+    store.close().await;
+}
