@@ -1,5 +1,6 @@
 //! The log under faults, from inside.
 
+mod behind;
 mod faults;
 mod index;
 mod reading;
