@@ -79,7 +79,7 @@ fn machine(text: &mut String, report: &Report) {
     }
 }
 
-/// Every goal once: against the best peer where it is about peers.
+/// How long each scenario took, where that was noted.
 fn took(text: &mut String, reports: &[Report]) {
     let all: Vec<_> = reports.iter().flat_map(|report| &report.took).collect();
     if all.is_empty() {
@@ -90,6 +90,7 @@ fn took(text: &mut String, reports: &[Report]) {
     put!(text, "\nMinutes that it took, starts and warming up included: {}; together {minutes:.0}.\n", each.join(", "));
 }
 
+/// Every goal once: against the best peer where it is about peers.
 fn goals(text: &mut String, scenarios: &[&ScenarioReport]) {
     put!(text, "\n## Goals\n\n| scenario | figure | goal | reached | spread | |\n|---|---|---|---|---|---|");
     for scenario in scenarios {

@@ -97,14 +97,14 @@ impl QueueLog {
             return Err(Failure::Uncertain(reason.clone()));
         }
         let Some(active) = &mut writer.active else { return Ok(()) };
-        if let Some(Taken { file, segment, end }) = take_unsynced(active) {
+        if let Some(Taken { file, segment, .. }) = take_unsynced(active) {
             self.sync(&*file, &segment.path)?;
-            self.let_go(active, end / LET_GO * LET_GO);
+            self.let_go_synced(active);
         }
         Ok(())
     }
 
-    /// The same for a group that is just written and synced.
+    /// Lets go of what is written, now that all of it is synced.
     pub(super) fn let_go_synced(&self, active: &mut Active) {
         self.let_go(active, active.end / LET_GO * LET_GO);
     }
